@@ -1,0 +1,281 @@
+//! Keys: what is done once, and for which consumer.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+/// The longest name of a consumer, in characters.
+const CONSUMER_LIMIT: usize = 64;
+/// Consumers of our own (the key space of `serialize`, later the ledger of uncertain outcomes).
+const RESERVED: &str = "pushonce-";
+
+/// A named handler: part of every key, log line and metric.
+///
+/// Two handlers that share a store need two consumers, or the second would silently skip what the
+/// first has done. ASCII letters, digits, `-`, `_` and `.`, at most 64 of them; names that begin
+/// with `pushonce-` are the library's own.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Consumer(Arc<str>);
+
+impl Consumer {
+    /// A consumer of that name.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] if the name is empty, too long, reserved or has another character: give the handler another name.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidKey> {
+        let name = name.as_ref();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty()
+            || name.len() > CONSUMER_LIMIT
+            || !name.chars().all(plain)
+            || name.starts_with(RESERVED)
+        {
+            return Err(InvalidKey::Consumer { name: name.to_owned() });
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// One of the library's own key spaces; no user can name it.
+    pub(crate) fn reserved(space: &str) -> Self {
+        Self(format!("{RESERVED}{space}").into())
+    }
+}
+
+impl Default for Consumer {
+    /// The consumer of a bare text: `default`.
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl fmt::Display for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// What is done once: a [`Consumer`] and any text that is not blank.
+///
+/// The text is opaque: it is compared byte by byte, never normalised, trimmed or cut.
+///
+/// ```
+/// use pushonce::{IntoKey, Key};
+///
+/// let key = ("orders", "po-123").into_key()?;
+/// assert_eq!(key.to_string(), "orders:po-123");
+/// assert_eq!("po-123".into_key()?.consumer().as_str(), "default");
+/// assert!(("orders", "  ").into_key().is_err());
+/// # Ok::<(), pushonce::InvalidKey>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    consumer: Consumer,
+    text: Arc<str>,
+}
+
+impl Key {
+    /// A key of that consumer.
+    ///
+    /// # Errors
+    /// [`InvalidKey::Blank`] if the text is empty or white space: refuse the message, never guard it
+    /// with a key that unrelated messages share.
+    pub fn new(consumer: Consumer, text: impl AsRef<str>) -> Result<Self, InvalidKey> {
+        let text = text.as_ref();
+        if text.trim().is_empty() {
+            return Err(InvalidKey::Blank { consumer });
+        }
+        Ok(Self { consumer, text: text.into() })
+    }
+
+    /// The named handler that the key belongs to.
+    pub fn consumer(&self) -> &Consumer {
+        &self.consumer
+    }
+
+    /// The text, as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name under which a store keeps the key: at most `limit` bytes, without control characters.
+    ///
+    /// It starts with four hex digits of a hash, so that rising ids make no hot range; then `=` and
+    /// the key, or, where that would be too long or unsafe, `#` and a SHA-256. Nothing is ever cut
+    /// off, so distinct keys have distinct names. `limit` must be at least 160.
+    pub fn stored_name(&self, limit: usize) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.consumer.as_str())
+            .chain_update(":")
+            .chain_update(&*self.text)
+            .finalize();
+        let mut name = hex(&digest[..2]);
+        let plain = name.len() + 2 + self.consumer.0.len() + self.text.len() <= limit
+            && !self.text.chars().any(char::is_control);
+        let mark = if plain { '=' } else { '#' };
+        let text = if plain { self.text.to_string() } else { hex(&digest) };
+        // Writing into a String cannot fail.
+        let _ = write!(name, "{mark}{}:{text}", self.consumer);
+        name
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.consumer, self.text)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+/// Joins parts into one text so that `a` + `bc` and `ab` + `c` differ: each part is led by its length.
+/// A single part stays as it is.
+pub(crate) fn join(parts: &[String]) -> String {
+    match parts {
+        [one] => one.clone(),
+        _ => parts.iter().map(|part| format!("{}.{part}", part.len())).collect::<Vec<_>>().join("|"),
+    }
+}
+
+/// Lower-case hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whatever names a key: a [`Key`], `("consumer", "text")`, or a bare text of the consumer `default`.
+pub trait IntoKey {
+    /// The key.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] if the text is blank or the consumer's name is not one.
+    fn into_key(self) -> Result<Key, InvalidKey>;
+}
+
+impl IntoKey for Key {
+    fn into_key(self) -> Result<Key, InvalidKey> {
+        Ok(self)
+    }
+}
+
+impl IntoKey for &Key {
+    fn into_key(self) -> Result<Key, InvalidKey> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoKey for &str {
+    fn into_key(self) -> Result<Key, InvalidKey> {
+        Key::new(Consumer::default(), self)
+    }
+}
+
+impl IntoKey for String {
+    fn into_key(self) -> Result<Key, InvalidKey> {
+        self.as_str().into_key()
+    }
+}
+
+impl<C: AsRef<str>, T: AsRef<str>> IntoKey for (C, T) {
+    fn into_key(self) -> Result<Key, InvalidKey> {
+        Key::new(Consumer::new(self.0)?, self.1)
+    }
+}
+
+/// A text or a name that cannot be a key. Nothing was stored and no work was started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidKey {
+    /// The text is empty or white space. Refuse the message: such a key would join unrelated messages.
+    #[error("the key of consumer `{consumer}` is blank: expected a text that names what is done once")]
+    Blank {
+        /// Whose key.
+        consumer: Consumer,
+    },
+    /// The consumer's name is not one. Give the handler another name.
+    #[error(
+        "`{name}` cannot name a consumer: expected 1 to 64 ASCII letters, digits, `-`, `_` or `.`, and not the library's own prefix `pushonce-`"
+    )]
+    Consumer {
+        /// The name as given.
+        name: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        ("orders", text).into_key().unwrap()
+    }
+
+    #[test]
+    fn distinct_keys_have_distinct_safe_names() {
+        let long = "x".repeat(1999);
+        let texts = [
+            "a/b",
+            "..",
+            "__x__",
+            "é",
+            "e\u{301}",
+            "a",
+            "a ",
+            "A",
+            "nul\0",
+            "nul",
+            &format!("{long}a"),
+            &format!("{long}b"),
+            &"é".repeat(600),
+            &"k".repeat(1500),
+            &"k".repeat(1501),
+        ];
+        let mut names: Vec<_> = texts.iter().map(|text| key(text).stored_name(1500)).collect();
+        assert!(names.iter().all(|name| name.len() <= 1500 && !name.contains('\0')), "{names:?}");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), texts.len());
+    }
+
+    #[test]
+    fn a_text_cannot_pass_for_the_hash_of_another() {
+        let long = key(&"x".repeat(3000));
+        let posing = key(long.stored_name(200).split_once(':').unwrap().1);
+        assert_ne!(long.stored_name(200), posing.stored_name(200));
+    }
+
+    #[test]
+    fn joined_parts_stay_apart() {
+        let join = |parts: &[&str]| super::join(&parts.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>());
+        assert_ne!(join(&["a", "b/c"]), join(&["a/b", "c"]));
+        assert_ne!(join(&["a", "bc"]), join(&["ab", "c"]));
+        assert_ne!(join(&["1.a|1.b"]), join(&["1.a|1", "b"]));
+        assert_eq!(join(&["a"]), "a");
+    }
+
+    #[test]
+    fn a_consumer_is_a_plain_name() {
+        for bad in ["", " ", "a b", "a:b", "a/b", "é", "pushonce-serialize", &"c".repeat(65)] {
+            assert!(Consumer::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Consumer::new("orders.v2_eu-west").is_ok());
+    }
+}

@@ -1,0 +1,115 @@
+//! The in-memory store: for tests, demos and one process. Nothing survives a restart.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
+use crate::key::Key;
+use crate::time::{Clock, micros, system_clock};
+
+/// Many small maps, so that growing one never stalls a claim: at a million keys each holds a few thousand.
+const SHARDS: usize = 256;
+
+/// A [`Store`] in this process's memory.
+///
+/// Every law of a store holds, but for as long as the process lives: on Cloud Run an instance can go
+/// at any time and others do not see its memory. Expired records are dropped when their map grows.
+#[derive(Debug)]
+pub struct Memory {
+    shards: Vec<Mutex<HashMap<Key, Entry>>>,
+    hasher: RandomState,
+    // Of the whole store and never reused, so that no version names two contents, also across deletion.
+    versions: AtomicU64,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    record: Record,
+    version: u64,
+    written: Duration,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory {
+    /// An empty store on the machine's clock.
+    pub fn new() -> Self {
+        Self::with_clock(system_clock())
+    }
+
+    /// An empty store that counts ages by `clock`.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, hasher: RandomState::new(), versions: AtomicU64::new(0), clock }
+    }
+
+    /// How many records it holds.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Deletes a record, as garbage collection or an operator would.
+    #[cfg(feature = "testing")]
+    pub fn forget(&self, key: &Key) {
+        lock(self.shard(key)).remove(key);
+    }
+
+    fn shard(&self, key: &Key) -> &Mutex<HashMap<Key, Entry>> {
+        // In bounds: the remainder is below SHARDS, and no platform has a usize that 256 does not fit.
+        &self.shards[usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0)]
+    }
+
+    fn stored(&self, entry: &Entry) -> Stored {
+        let age = self.clock.monotonic().saturating_sub(entry.written);
+        Stored { record: entry.record.clone(), version: Version::number(entry.version), age }
+    }
+
+    fn swap_now(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Swap {
+        let mut shard = lock(self.shard(key));
+        let standing = shard.get(key);
+        if standing.map(|entry| entry.version) != seen.and_then(Version::as_number) {
+            return Swap::Lost(standing.map_or(Standing::Absent, |entry| Standing::Is(self.stored(entry))));
+        }
+        if standing.is_none() && shard.len() == shard.capacity() {
+            let now = micros(self.clock.wall());
+            shard.retain(|_, entry| entry.record.expires > now);
+        }
+        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
+        shard.insert(key.clone(), Entry { record: next.clone(), version, written: self.clock.monotonic() });
+        Swap::Written(Version::number(version))
+    }
+}
+
+impl Store for Memory {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        let stored = lock(self.shard(key)).get(key).map(|entry| self.stored(entry));
+        Box::pin(std::future::ready(Ok(stored)))
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move { Ok(self.swap_now(key, seen, next)) })
+    }
+}
+
+/// A panic while the lock was held cannot leave a map half written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,84 @@
+//! The one process-wide task tracker: everything that writes runs on it, and shutdown drains it.
+
+use std::future::Future;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
+static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+static DRAINING: AtomicBool = AtomicBool::new(false);
+static DETACHED: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs a future to its end, whoever hangs up, and counts it until then.
+pub(crate) fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    TASKS.spawn(future)
+}
+
+/// Whether the process has begun to shut down: no new work is admitted.
+pub(crate) fn draining() -> bool {
+    DRAINING.load(Ordering::Acquire)
+}
+
+/// Ends when the work in flight has to stop. Settling goes on.
+pub(crate) async fn cancelled() {
+    CANCEL.cancelled().await;
+}
+
+/// Counts work whose caller has gone, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Detached(());
+
+impl Detached {
+    pub(crate) fn begin() -> Self {
+        DETACHED.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    pub(crate) fn count() -> usize {
+        DETACHED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        DETACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What [`drain`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "left-over work means that a lease will have to lapse"]
+pub struct Drained {
+    /// Whether work had to be cancelled because it did not end by itself.
+    pub cancelled: bool,
+    /// Work and completions still in flight when the limit was reached. Their leases lapse.
+    pub left: usize,
+}
+
+/// Shuts pushonce down in this process: admits no new work, waits for the work and the settling in
+/// flight, cancels what is left shortly before `limit` (see "cancel" in `docs/failures.md`), and
+/// returns at `limit` at the latest.
+///
+/// For those who do not use `serve()`, which calls it. Cloud Run sends SIGTERM and kills ten
+/// seconds later, so a limit of eight seconds is a good one. There is no way back: after a drain the
+/// process guards nothing any more.
+pub async fn drain(limit: Duration) -> Drained {
+    DRAINING.store(true, Ordering::Release);
+    TASKS.close();
+    // The last part of the limit belongs to the settling of what was cancelled.
+    let reserve = (limit / 4).min(Duration::from_secs(1));
+    if tokio::time::timeout(limit.saturating_sub(reserve), TASKS.wait()).await.is_ok() {
+        return Drained { cancelled: false, left: 0 };
+    }
+    CANCEL.cancel();
+    let ended = tokio::time::timeout(reserve, TASKS.wait()).await.is_ok();
+    Drained { cancelled: true, left: if ended { 0 } else { TASKS.len() } }
+}

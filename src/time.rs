@@ -1,0 +1,72 @@
+//! Time, injected: the wall clock, a monotonic clock, and the stopwatch by which a holder counts its lease.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The two clocks that pushonce reads. [`SystemClock`] is the real one; tests inject others.
+///
+/// A clock decides nothing about ownership (that is the record's version) and, on stores that tell
+/// their own time, nothing about when a key may be taken over.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The wall clock: used for fences, `expires_at` and receipts.
+    fn wall(&self) -> SystemTime;
+    /// Time since some fixed origin. Never goes back.
+    fn monotonic(&self) -> Duration;
+}
+
+/// The machine's clocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
+    fn monotonic(&self) -> Duration {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        let now = Instant::now();
+        now.saturating_duration_since(*ORIGIN.get_or_init(|| now))
+    }
+}
+
+/// The machine's clock behind a pointer, made once.
+pub(crate) fn system_clock() -> Arc<dyn Clock> {
+    static CLOCK: OnceLock<Arc<dyn Clock>> = OnceLock::new();
+    CLOCK.get_or_init(|| Arc::new(SystemClock)).clone()
+}
+
+/// Microseconds since the Unix epoch; the unit of fences and of every time in a record.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, duration_micros)
+}
+
+/// Whole microseconds, capped instead of wrapped.
+pub(crate) fn duration_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Time elapsed since it was started, as a holder counts it: the larger of the monotonic and the wall clock.
+///
+/// The monotonic clock stands still while a machine is suspended, and the wall clock can be set back;
+/// a holder that believes the larger of the two never believes that it has more lease than it has.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopwatch {
+    clock: Arc<dyn Clock>,
+    wall: SystemTime,
+    monotonic: Duration,
+}
+
+impl Stopwatch {
+    pub(crate) fn start(clock: &Arc<dyn Clock>) -> Self {
+        Self { clock: clock.clone(), wall: clock.wall(), monotonic: clock.monotonic() }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        let wall = self.clock.wall().duration_since(self.wall).unwrap_or_default();
+        self.clock.monotonic().saturating_sub(self.monotonic).max(wall)
+    }
+}
