@@ -1,0 +1,252 @@
+//! Claiming a key: a conditional create first, then whatever stands is decided anew, within a third of the lease.
+
+use std::time::Duration;
+
+use super::machine::{self, Ask, Commit, Verdict};
+use super::planted::{Fault, planted};
+use super::{NOBODY, Place, TRIES, claim_limit, pause, undo};
+use crate::store::record::{Id, Receipt, Record, State, Verb};
+use crate::store::{Standing, StoreError, Stored, Swap, Version};
+use crate::time::Stopwatch;
+
+/// What a claim came to.
+#[derive(Debug)]
+pub(crate) enum Claimed {
+    /// The key is ours.
+    Won(Claim),
+    /// Somebody works on it, for this much longer at most.
+    Held { left: Duration },
+    /// It is recorded; `conflict` if the payload was another.
+    Done { receipt: Option<Receipt>, conflict: bool },
+    /// A live record of a verb that excludes the asked one.
+    Misuse { stands: Verb },
+}
+
+/// A key that we hold: the record as we know it, and the version by which we may change it.
+///
+/// Dropped before the work began, it is given back in the background; dropped later, it is left to lapse.
+#[derive(Debug)]
+#[must_use = "a claim that is dropped is given back"]
+pub(crate) struct Claim {
+    pub(super) place: Place,
+    /// Our holder: what makes a record ours, whatever was written since.
+    pub(super) me: Id,
+    pub(super) record: Record,
+    pub(super) version: Version,
+    /// What the key's duplicates were told before, for an undo.
+    pub(super) found: Option<Receipt>,
+    /// Since before the write that won, or that renewed, was first sent.
+    pub(super) since: Stopwatch,
+    pub(super) idle: bool,
+}
+
+impl Claim {
+    /// What is left of the lease, as its holder counts it.
+    pub(crate) fn left(&self) -> Duration {
+        self.record.lease.saturating_sub(self.since.elapsed())
+    }
+
+    /// The work begins: from here a crash is a run that nobody knows the end of.
+    pub(crate) fn begin(&mut self) {
+        self.idle = false;
+    }
+
+    /// The same claim, for a background task that settles it.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            place: self.place.clone(),
+            me: self.me,
+            record: self.record.clone(),
+            version: self.version.clone(),
+            found: self.found.clone(),
+            since: self.since.clone(),
+            idle: false,
+        }
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// What duplicates were told before this claim.
+    pub(crate) fn found(&self) -> Option<Receipt> {
+        self.found.clone()
+    }
+
+    pub(crate) fn since(&self) -> &Stopwatch {
+        &self.since
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.idle {
+            undo::give_back(self);
+        }
+    }
+}
+
+/// Claims the key. A mutex reads first, since its key usually stands; every other claim is first
+/// tried as a create, which is the one trip of a first message.
+///
+/// # Errors
+/// [`StoreError`] if the store failed or took longer than a third of the lease. A write that may
+/// land later is undone in the background; the work must not start: 503.
+pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreError> {
+    if planted(Fault::NoToken) {
+        ask.holder = NOBODY;
+    }
+    let limit = claim_limit(ask.lease);
+    let mut attempt = Attempt { place, ask, standing: None, since: None, sent: false };
+    let claimed = match tokio::time::timeout(limit, attempt.run()).await {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease"))),
+    };
+    match claimed {
+        Ok(claimed) => attempt.checked(claimed).await,
+        Err(error) => {
+            attempt.abandon();
+            Err(error)
+        }
+    }
+}
+
+struct Attempt {
+    place: Place,
+    ask: Ask,
+    /// What stands, as far as we know: the condition of the next write.
+    standing: Option<Stored>,
+    /// Since before the first write was sent that may have won.
+    since: Option<Stopwatch>,
+    /// Whether a write on `standing` was sent and may still land.
+    sent: bool,
+}
+
+impl Attempt {
+    async fn run(&mut self) -> Result<Claimed, StoreError> {
+        if self.ask.verb == Verb::Mutex {
+            self.look(0).await?;
+        }
+        for tries in 0.. {
+            if let Some(claim) = self.own() {
+                return Ok(Claimed::Won(claim));
+            }
+            let next = match machine::claim(&self.ask, self.standing.as_ref(), self.place.stamp()) {
+                Verdict::Take(next) => next,
+                Verdict::Held { left } => return Ok(Claimed::Held { left }),
+                Verdict::Done { receipt, conflict } => return Ok(Claimed::Done { receipt, conflict }),
+                Verdict::Misuse { stands } => return Ok(Claimed::Misuse { stands }),
+            };
+            if tries >= TRIES {
+                return Err(StoreError::unanswered(format!("the claim was not decided in {TRIES} tries")));
+            }
+            let earlier = self.sent;
+            if !earlier {
+                self.since = Some(Stopwatch::start(&self.place.clock));
+            }
+            self.sent = true;
+            let seen = self.standing.as_ref().map(|stored| &stored.version);
+            let answer = self.place.swap(seen, &next).await;
+            // What was answered for certain cannot land later; an earlier write on this condition still may.
+            self.sent = earlier || answer.as_ref().is_err_and(StoreError::may_have_written);
+            match answer {
+                Ok(Swap::Written(version)) => return Ok(Claimed::Won(self.won(next, version))),
+                Ok(Swap::Lost(Standing::Is(stored))) => self.stands(Some(stored)),
+                Ok(Swap::Lost(Standing::Absent)) => {
+                    self.stands(None);
+                    pause(tries).await;
+                }
+                Ok(Swap::Lost(Standing::Unknown)) => {
+                    if tries > 0 {
+                        pause(tries).await;
+                    }
+                    self.look(tries).await?;
+                }
+                Err(error) if error.is_transient() => {
+                    if tries + 1 >= TRIES {
+                        return Err(error);
+                    }
+                    pause(tries).await;
+                    self.look(tries).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // The loop has no end but the returns above.
+        Err(StoreError::unanswered("the claim was not decided"))
+    }
+
+    /// Reads what stands, and tries again while the store fails.
+    async fn look(&mut self, mut tries: u32) -> Result<(), StoreError> {
+        loop {
+            match self.place.read().await {
+                Ok(standing) => {
+                    self.stands(standing);
+                    return Ok(());
+                }
+                Err(error) if error.is_transient() && tries < TRIES => pause(tries).await,
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+
+    /// Another record than before makes every write that was sent impossible, unless it is our own.
+    fn stands(&mut self, standing: Option<Stored>) {
+        let version = |stored: &Option<Stored>| stored.as_ref().map(|stored| stored.version.clone());
+        let ours = standing.as_ref().is_some_and(|stored| stored.record.holder == Some(self.ask.holder));
+        if version(&standing) != version(&self.standing) && !ours {
+            self.sent = false;
+        }
+        self.standing = standing;
+    }
+
+    /// Our own claim, that landed although its answer was lost: known by the holder, whatever was written since.
+    fn own(&self) -> Option<Claim> {
+        let stored = self.standing.as_ref()?;
+        let ours = stored.record.holder == Some(self.ask.holder) && stored.record.state != State::Released;
+        ours.then(|| self.won(stored.record.clone(), stored.version.clone()))
+    }
+
+    fn won(&self, record: Record, version: Version) -> Claim {
+        let found = self.standing.as_ref().and_then(|stored| stored.record.receipt.clone());
+        let since = self.since.clone().unwrap_or_else(|| Stopwatch::start(&self.place.clock));
+        Claim { place: self.place.clone(), me: self.ask.holder, record, version, found, since, idle: true }
+    }
+
+    /// A win counts only while more than half of its lease is left; else the lease is renewed first.
+    async fn checked(&self, claimed: Claimed) -> Result<Claimed, StoreError> {
+        let Claimed::Won(mut claim) = claimed else { return Ok(claimed) };
+        // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
+        if self.ask.verb == Verb::AtMostOnce || planted(Fault::StaleWin) {
+            return Ok(Claimed::Won(claim));
+        }
+        for _ in 0..2 {
+            if claim.left() > self.ask.lease / 2 {
+                return Ok(Claimed::Won(claim));
+            }
+            match claim.renew().await? {
+                Commit::Recorded => {}
+                Commit::AlreadyDone | Commit::FencedOut => break,
+            }
+        }
+        if claim.left() > self.ask.lease / 2 {
+            return Ok(Claimed::Won(claim));
+        }
+        // Dropping the claim gives it back.
+        Err(StoreError::unavailable(format!(
+            "it answers too slowly for a lease of {:?}: less than half of it was left when the claim was known",
+            self.ask.lease
+        )))
+    }
+
+    fn abandon(self) {
+        if self.sent {
+            undo::forestall(self.place, self.ask, self.standing);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Why work was not run, or did not succeed.
+
+use std::time::Duration;
+
+use crate::key::{InvalidKey, Key};
+use crate::store::record::{Receipt, Verb};
+use crate::store::{BoxError, StoreError};
+
+/// Why [`run`](crate::Guarded::run) did not return the work's value.
+///
+/// Put this error, not the bare [`Skip`] inside it, into `anyhow` or a boxed error: only sources
+/// survive that conversion, and [`outcome_of`](crate::outcome_of) finds them there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The work was not started, since it is done or somebody does it. Ack a duplicate, nack an
+    /// in-progress one.
+    #[error(transparent)]
+    Skipped(#[from] Skip),
+    /// The work ran and failed (its own error, or [`Panicked`], or [`TimedOut`]). The key was
+    /// released, or left to lapse; nack.
+    #[error("the work failed")]
+    Work(#[source] BoxError),
+    /// The store failed before the work; it was not started. Nack.
+    #[error("the key could not be claimed")]
+    Store(#[source] StoreError),
+    /// The key is not one; nothing was stored. Refuse the message.
+    #[error("the key cannot be used")]
+    Key(#[source] InvalidKey),
+    /// The key is used in a way that cannot work; nothing was started. Mend the program.
+    #[error("the key is misused")]
+    Misuse(#[source] Misuse),
+    /// The process is shutting down: the work was not started, or was cancelled. Nack.
+    #[error("not done")]
+    Shutdown(#[source] Shutdown),
+}
+
+/// Why work was skipped.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Skip {
+    /// The key is recorded: ack.
+    #[error("already done{}", told(.receipt.as_ref()))]
+    Duplicate {
+        /// What was recorded.
+        receipt: Option<Receipt>,
+        /// Whether the payload was another one (only where it is checked). Look at the producer.
+        conflict: bool,
+    },
+    /// Somebody works on the key: nack, and let it be delivered again.
+    #[error("in progress elsewhere, for {left:?} more at most")]
+    InProgress {
+        /// What is left of the holder's lease.
+        left: Duration,
+    },
+}
+
+fn told(receipt: Option<&Receipt>) -> String {
+    let Some(receipt) = receipt else { return String::new() };
+    let message = receipt.message.as_deref().unwrap_or("an unnamed message");
+    let delivery = receipt.delivery.as_deref().unwrap_or("an unnamed delivery");
+    format!(" by {message} of {delivery} at {} µs since the epoch", receipt.at)
+}
+
+/// A key that is used in a way that cannot work. Nothing was started; answer 500.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// A live record of another verb stands under the key.
+    #[error(
+        "`{key}` is live under `{stands}` and was asked for by `{asked}`: give the two uses two consumers or scopes, wait until it lapses, or reset it"
+    )]
+    WrongVerb {
+        /// The key.
+        key: Key,
+        /// The verb of the record that stands.
+        stands: Verb,
+        /// The verb that was asked for.
+        asked: Verb,
+    },
+    /// The work takes a key that it holds already, and would wait for itself.
+    #[error(
+        "`{key}` is taken inside the work that holds it: use another key or scope inside, or drop the inner verb"
+    )]
+    Reentrant {
+        /// The key.
+        key: Key,
+    },
+    /// A setting that cannot be meant.
+    #[error("{0}")]
+    Setting(String),
+}
+
+/// The process is shutting down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this process is shutting down")]
+pub struct Shutdown;
+
+/// The work panicked. Its key was released with an unknown end.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the work panicked: {message}")]
+pub struct Panicked {
+    /// What it said.
+    pub message: String,
+}
+
+/// The work took longer than its time limit and was cancelled. What it started may go on.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the work took longer than {limit:?} and was cancelled")]
+pub struct TimedOut {
+    /// The limit.
+    pub limit: Duration,
+}

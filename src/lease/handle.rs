@@ -1,0 +1,149 @@
+//! What the work sees of its lease: fence, history, what is left, and effect ids.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+use super::Claim;
+use crate::key::{Key, hex};
+use crate::store::record::{Ended, Verb};
+use crate::time::Stopwatch;
+
+/// How far earlier runs of the key came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// No earlier run began, as far as the store remembers.
+    Fresh,
+    /// The last run returned an error. It may have had its effect all the same.
+    Failed {
+        /// Runs that began and were not recorded.
+        runs: u32,
+    },
+    /// The last run crashed, panicked, was cancelled, or its lease lapsed: it may have had its
+    /// effect, and may even still be at work.
+    Unknown {
+        /// Runs that began and were not recorded.
+        runs: u32,
+    },
+}
+
+/// The lease under which the work runs: an argument of `run_with`, and an extractor under the layer.
+///
+/// A handle; clones speak of the same lease.
+#[derive(Debug, Clone)]
+pub struct Lease(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    key: Key,
+    fence: u64,
+    history: History,
+    length: Duration,
+    since: Mutex<Stopwatch>,
+    gone: Notify,
+    lost: AtomicBool,
+}
+
+impl Lease {
+    pub(crate) fn of(claim: &Claim) -> Self {
+        let record = claim.record();
+        let runs = record.runs;
+        let history = match record.ended {
+            Ended::Fresh => History::Fresh,
+            Ended::Failed => History::Failed { runs },
+            Ended::Unknown => History::Unknown { runs },
+        };
+        // A mark excludes others until its ttl has passed.
+        let length = if record.verb == Verb::AtMostOnce { record.ttl } else { record.lease };
+        Self(Arc::new(Shared {
+            key: claim.place().key.clone(),
+            fence: record.fence,
+            history,
+            length,
+            since: Mutex::new(claim.since().clone()),
+            gone: Notify::new(),
+            lost: false.into(),
+        }))
+    }
+
+    /// The key.
+    pub fn key(&self) -> &Key {
+        &self.0.key
+    }
+
+    /// The fencing token: higher for each claim of the key. A sink that remembers the highest it has
+    /// seen can refuse a holder that was replaced. Not an idempotency key: it differs on a rerun.
+    pub fn fence(&self) -> u64 {
+        self.0.fence
+    }
+
+    /// How far earlier runs came. `Fresh` is no proof; anything else is a warning that the effect may have happened.
+    pub fn history(&self) -> History {
+        self.0.history
+    }
+
+    /// What is left of the lease, as the holder counts it: from before the claim was sent. Zero once it is lost.
+    pub fn left(&self) -> Duration {
+        if self.0.lost.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
+        self.0.length.saturating_sub(self.since().elapsed())
+    }
+
+    /// Ends when the lease has lapsed, or was found to be taken over: stop before the next effect.
+    /// The work may still end and be recorded, if nobody has taken the key over.
+    pub async fn lost(&self) {
+        loop {
+            let gone = self.0.gone.notified();
+            let left = self.left();
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = gone => {}
+                () = tokio::time::sleep(left) => {}
+            }
+        }
+    }
+
+    /// An idempotency key for the vendor of one effect: the same on every rerun of this key, another
+    /// for each `name`. 64 hex digits.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use pushonce::{Store, lock, store::Memory};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), pushonce::RunError> {
+    /// # let store: Arc<dyn Store> = Arc::new(Memory::new());
+    /// let charge = lock(("orders", "po-1"), &store).run_with(|lease| async move { Ok(lease.effect_id("charge")) }).await?;
+    /// assert_eq!(charge.len(), 64);
+    /// # Ok(()) }
+    /// ```
+    pub fn effect_id(&self, name: &str) -> String {
+        let mut text = String::new();
+        for part in [self.0.key.consumer().as_str(), self.0.key.text(), name] {
+            // Writing into a String cannot fail.
+            let _ = write!(text, "{}.{part}|", part.len());
+        }
+        hex(&Sha256::digest(text))
+    }
+
+    /// Counts from the renewal that was sent then.
+    pub(crate) fn renewed(&self, since: &Stopwatch) {
+        *self.since() = since.clone();
+    }
+
+    /// Somebody else holds the key.
+    pub(crate) fn lose(&self) {
+        self.0.lost.store(true, Ordering::Release);
+        self.0.gone.notify_waiters();
+    }
+
+    fn since(&self) -> MutexGuard<'_, Stopwatch> {
+        self.0.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

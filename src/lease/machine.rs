@@ -1,0 +1,239 @@
+//! The state machine: the transition table as pure functions over a record. No store, no clock, no waiting.
+
+use std::time::Duration;
+
+use crate::store::Stored;
+use crate::store::record::{Ended, Id, Progress, Receipt, Record, State, Verb};
+use crate::time::duration_micros;
+
+/// How long the store keeps a record beyond its lease and ttl. It bears clocks twelve hours apart
+/// for the fence and twenty-four hours slow for garbage collection.
+const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a claim asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) verb: Verb,
+    pub(crate) lease: Duration,
+    /// Zero for a mutex, which is never done.
+    pub(crate) ttl: Duration,
+    pub(crate) holder: Id,
+    pub(crate) digest: Option<[u8; 32]>,
+    pub(crate) note: Note,
+}
+
+impl Ask {
+    pub(crate) fn new(verb: Verb, lease: Duration, ttl: Duration, holder: Id) -> Self {
+        let ttl = if verb == Verb::Mutex { Duration::ZERO } else { ttl };
+        Self { verb, lease, ttl, holder, digest: None, note: Note::default() }
+    }
+}
+
+/// Who works on the key, for the receipt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Note {
+    pub(crate) message: Option<String>,
+    pub(crate) delivery: Option<String>,
+}
+
+impl Note {
+    fn receipt(&self, progress: Progress, at: u64) -> Receipt {
+        Receipt { progress, at, message: self.message.clone(), delivery: self.delivery.clone() }
+    }
+}
+
+/// What a write takes from outside: the wall clock in microseconds, and a fresh token.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    pub(crate) now: u64,
+    pub(crate) token: Id,
+}
+
+/// What a claim meets.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// The key is free: write this.
+    Take(Record),
+    /// A live claim has it, for this much longer.
+    Held { left: Duration },
+    /// It is recorded; `conflict` if the payload was another.
+    Done { receipt: Option<Receipt>, conflict: bool },
+    /// A live record of a verb that excludes the asked one.
+    Misuse { stands: Verb },
+}
+
+/// Claims a key on which `standing` stands.
+pub(crate) fn claim(ask: &Ask, standing: Option<&Stored>, stamp: Stamp) -> Verdict {
+    let Some(stored) = standing else {
+        return Verdict::Take(take(Record::blank(ask.verb, ask.lease, ask.ttl), ask, stamp));
+    };
+    let record = &stored.record;
+    let age = record.aged.saturating_add(stored.age);
+    let live = match record.state {
+        State::Claimed => age < record.lease,
+        State::Done => age < record.ttl,
+        State::Released => false,
+    };
+    if live && record.verb.excludes(ask.verb) {
+        return Verdict::Misuse { stands: record.verb };
+    }
+    match record.state {
+        State::Claimed if live => Verdict::Held { left: record.lease - age },
+        State::Done if live => Verdict::Done {
+            receipt: record.receipt.clone(),
+            conflict: matches!((record.digest, ask.digest), (Some(stored), Some(asked)) if stored != asked),
+        },
+        State::Released => Verdict::Take(take(record.clone(), ask, stamp)),
+        State::Claimed => {
+            let lapsed =
+                Record { runs: record.runs.saturating_add(1), ended: Ended::Unknown, ..record.clone() };
+            Verdict::Take(take(lapsed, ask, stamp))
+        }
+        State::Done => {
+            Verdict::Take(take(Record { runs: 0, ended: Ended::Fresh, ..record.clone() }, ask, stamp))
+        }
+    }
+}
+
+/// The claimed record (or, for `at_most_once`, the mark), with the history of `found`.
+fn take(found: Record, ask: &Ask, stamp: Stamp) -> Record {
+    let marks = ask.verb == Verb::AtMostOnce;
+    Record {
+        state: if marks { State::Done } else { State::Claimed },
+        verb: ask.verb,
+        holder: Some(ask.holder),
+        lease: ask.lease,
+        ttl: ask.ttl,
+        aged: Duration::ZERO,
+        digest: ask.digest,
+        receipt: if marks {
+            Some(ask.note.receipt(Progress::Started, stamp.now))
+        } else {
+            found.receipt.clone()
+        },
+        ..higher(found, stamp)
+    }
+    .stamped(stamp)
+}
+
+/// What a holder wants of its claim.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    /// A new lease from now; fence, history and runs as they are.
+    Renew,
+    /// Recorded. The lease is not looked at: until somebody takes the key over, its holder is the
+    /// only one that ran the work, and refusing its done would run the work again.
+    Complete(Note),
+    /// Given back after a run that ended so (`Fresh`: a mutex whose work succeeded).
+    Release(Ended),
+    /// Given back because the work never started, with the history and the receipt that the claim found.
+    Undo(Option<Receipt>),
+}
+
+/// What a holder's write came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// It is stored, by this call or by an earlier one whose answer was lost.
+    Recorded,
+    /// The holder itself has recorded the key; there is nothing left to renew or release.
+    AlreadyDone,
+    /// The key is no longer the holder's. Nothing was written, and nothing more may be.
+    FencedOut,
+}
+
+/// What to do about a holder's wish.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Write this, on the version of the record that was looked at.
+    Write(Record),
+    /// Nothing is to be written.
+    Answer(Commit),
+}
+
+/// A holder's wish, on a record. `held` is how long ago the holder sent the write that won.
+pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: Duration, stamp: Stamp) -> Step {
+    if record.holder != Some(me) {
+        return Step::Answer(Commit::FencedOut);
+    }
+    let started = record.receipt.as_ref().is_some_and(|receipt| receipt.progress == Progress::Started);
+    let next = match (record.state, op) {
+        (State::Claimed, Op::Renew) => Record { aged: Duration::ZERO, ..record.clone() },
+        (State::Claimed, Op::Complete(note)) => Record {
+            state: State::Done,
+            aged: Duration::ZERO,
+            receipt: Some(note.receipt(Progress::Finished, stamp.now)),
+            ..record.clone()
+        },
+        // The mark becomes a receipt; its window does not slide.
+        (State::Done, Op::Complete(note)) if started => Record {
+            aged: held.min(record.ttl),
+            receipt: Some(note.receipt(Progress::Finished, stamp.now)),
+            ..record.clone()
+        },
+        (State::Claimed, Op::Release(ended)) => {
+            let runs = if *ended == Ended::Fresh { 0 } else { record.runs.saturating_add(1) };
+            Record {
+                state: State::Released,
+                runs,
+                ended: *ended,
+                aged: Duration::ZERO,
+                ..higher(record.clone(), stamp)
+            }
+        }
+        (State::Claimed, Op::Undo(found)) => undone(record, found, stamp),
+        (State::Done, Op::Undo(found)) if started => undone(record, found, stamp),
+        (State::Done, Op::Complete(_)) | (State::Released, Op::Release(_) | Op::Undo(_)) => {
+            return Step::Answer(Commit::Recorded);
+        }
+        (State::Done, Op::Renew | Op::Release(_) | Op::Undo(_)) => return Step::Answer(Commit::AlreadyDone),
+        (State::Released, Op::Renew | Op::Complete(_)) => return Step::Answer(Commit::FencedOut),
+    };
+    Step::Write(next.stamped(stamp))
+}
+
+fn undone(record: &Record, found: &Option<Receipt>, stamp: Stamp) -> Record {
+    Record {
+        state: State::Released,
+        aged: Duration::ZERO,
+        receipt: found.clone(),
+        ..higher(record.clone(), stamp)
+    }
+}
+
+/// Makes a late claim of `me` impossible by a write on the same condition: after it the claim's
+/// condition is false. Where nothing stood, a released record; else the record that stood, with the
+/// age that it had, so that its holder can still complete.
+pub(crate) fn forestall(ask: &Ask, condition: Option<&Stored>, stamp: Stamp) -> Record {
+    match condition {
+        None => {
+            let blank = Record { holder: Some(ask.holder), ..Record::blank(ask.verb, ask.lease, ask.ttl) };
+            higher(blank, stamp).stamped(stamp)
+        }
+        Some(stored) => {
+            let aged = stored.record.aged.saturating_add(stored.age);
+            Record { aged, ..stored.record.clone() }.stamped(stamp)
+        }
+    }
+}
+
+/// The same record under a higher fence: it rises while the record stands, and across its deletion
+/// within the bound of the slack.
+fn higher(record: Record, stamp: Stamp) -> Record {
+    Record { fence: stamp.now.max(record.fence.saturating_add(1)), ..record }
+}
+
+impl Record {
+    /// What every write does: a fresh token, the time of the write, and retention counted anew.
+    fn stamped(self, stamp: Stamp) -> Self {
+        let kept = match self.state {
+            State::Claimed => self.lease.saturating_add(self.ttl),
+            State::Released | State::Done => self.ttl,
+        };
+        Self {
+            token: stamp.token,
+            written: stamp.now,
+            expires: stamp.now.saturating_add(duration_micros(kept.saturating_add(SLACK))),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The lease: claim, renew, complete and release over any store, with one state machine for all of them.
+//!
+//! What is written is decided in [`machine`], purely; `claim`, `settle` and `undo` drive it over a
+//! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
+
+mod claim;
+mod error;
+mod handle;
+mod machine;
+#[cfg(feature = "contract")]
+pub mod planted;
+#[cfg(not(feature = "contract"))]
+mod planted;
+mod settle;
+mod undo;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::claim::{Claim, Claimed, claim};
+pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::handle::{History, Lease};
+pub(crate) use self::machine::{Ask, Commit, Note, Op};
+pub(crate) use self::undo::room as undo_room;
+use crate::key::Key;
+use crate::random;
+use crate::store::{Store, StoreError, Stored, Swap, Version, record::Record};
+use crate::time::{Clock, micros};
+
+/// The most that one call of a store may take.
+const CALL: Duration = Duration::from_secs(5);
+/// The most that a claim or a renewal may take, whatever its lease.
+const CLAIM: Duration = Duration::from_secs(10);
+/// How often a condition that still holds, or a store that still fails, is tried again in one go.
+const TRIES: u32 = 6;
+
+/// A key on a store, under a clock: what every write needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) key: Key,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Place {
+    fn stamp(&self) -> machine::Stamp {
+        let token = if planted::planted(planted::Fault::NoToken) { NOBODY } else { random::id() };
+        machine::Stamp { now: micros(self.clock.wall()), token }
+    }
+
+    async fn read(&self) -> Result<Option<Stored>, StoreError> {
+        bounded(self.store.read(&self.key), StoreError::unavailable).await
+    }
+
+    async fn swap(&self, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
+        bounded(self.store.swap(&self.key, seen, next), StoreError::unanswered).await
+    }
+}
+
+/// The holder that the planted fault gives to everybody.
+const NOBODY: crate::store::record::Id = crate::store::record::Id::from_bits(0);
+
+/// Claim and renew end within a third of the lease: a win that took longer would leave too little of it.
+pub(crate) fn claim_limit(lease: Duration) -> Duration {
+    (lease / 3).min(CLAIM)
+}
+
+async fn bounded<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+    late: impl FnOnce(&'static str) -> StoreError,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(CALL, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(late("no answer within five seconds")),
+    }
+}
+
+/// Waits before try number `tries` (from 0): 10 ms, doubling, at most a second; with jitter.
+async fn pause(tries: u32) {
+    let most = Duration::from_millis(10).saturating_mul(1 << tries.min(7)).min(Duration::from_secs(1));
+    tokio::time::sleep(random::jitter(most)).await;
+}

@@ -1,0 +1,90 @@
+//! The settings that all verbs share, and what is refused when they are built.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::key::Key;
+use crate::store::record::Verb;
+use crate::time::{Clock, system_clock};
+
+/// 15 minutes: longer than any push request may take, whose limit is 10 (the ack deadline).
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(15 * 60);
+/// 7 days: as long as Pub/Sub keeps a message by default, and so may deliver it again.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A mutex waits this long for a live holder before it answers `InProgress`.
+pub(crate) const MUTEX_WAIT: Duration = Duration::from_secs(5);
+/// A renewed lease ends here, whatever the work does: Cloud Run's longest request.
+const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
+/// Over a century no store's timestamp is safe.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+/// A hook that is told of a key whose work succeeded although nobody recorded it.
+pub(crate) type OnUncertain = Arc<dyn Fn(&Key) + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) verb: Verb,
+    pub(crate) lease: Duration,
+    pub(crate) ttl: Duration,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Duration,
+    pub(crate) work_timeout: Option<Duration>,
+    pub(crate) wait: Duration,
+    pub(crate) cancel_safe: bool,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) on_uncertain: Option<OnUncertain>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("verb", &self.verb)
+            .field("lease", &self.lease)
+            .field("ttl", &self.ttl)
+            .field("renew", &self.renew)
+            .field("work_timeout", &self.work_timeout)
+            .field("wait", &self.wait)
+            .field("cancel_safe", &self.cancel_safe)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    pub(crate) fn new(verb: Verb) -> Self {
+        Self {
+            verb,
+            lease: DEFAULT_LEASE,
+            ttl: DEFAULT_TTL,
+            renew: false,
+            max_hold: MAX_HOLD,
+            work_timeout: None,
+            wait: if verb == Verb::Mutex { MUTEX_WAIT } else { Duration::ZERO },
+            cancel_safe: false,
+            clock: system_clock(),
+            on_uncertain: None,
+        }
+    }
+
+    /// # Errors
+    /// [`InvalidSetting`] for a duration that is zero or overflows.
+    pub(crate) fn checked(&self) -> Result<(), InvalidSetting> {
+        for (name, value) in [("lease", self.lease), ("ttl", self.ttl), ("max_hold", self.max_hold)] {
+            if value.is_zero() || value > LONGEST {
+                return Err(InvalidSetting { name, value });
+            }
+        }
+        match self.work_timeout {
+            Some(value) if value.is_zero() => Err(InvalidSetting { name: "work_timeout", value }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A duration that cannot be meant. Nothing was started; mend the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is {value:?}: expected more than zero and at most a hundred years")]
+pub struct InvalidSetting {
+    name: &'static str,
+    value: Duration,
+}

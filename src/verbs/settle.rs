@@ -1,0 +1,91 @@
+//! How work that ended is written down: before the answer for a short time, then in the background until it is stored.
+
+use std::time::Duration;
+
+use super::guard::{End, NotStarted, Plan, Ran, Reply, Uncertain};
+use super::pending::Pending;
+use crate::lease::planted::{Fault, planted};
+use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
+use crate::random;
+use crate::store::StoreError;
+use crate::store::record::{Ended, Verb};
+
+/// How long a completion or a release is tried before the answer goes out.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest pause between two tries after that.
+const SLOWEST: Duration = Duration::from_secs(30);
+
+/// Settles the claim of work that ended, and replies. Goes on after the reply where the store did not take it.
+pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, reply: R) {
+    let safe = plan.settings.cancel_safe.then_some(Op::Release(Ended::Unknown));
+    let (op, result) = match end {
+        End::Done(value) if plan.settings.verb == Verb::Mutex => (Some(Op::Release(Ended::Fresh)), Ok(value)),
+        End::Done(value) => (Some(Op::Complete(plan.note.clone())), Ok(value)),
+        End::Failed(error) => match error.downcast::<NotStarted>() {
+            Ok(refused) => (Some(Op::Undo(claim.found())), Err(refused.0)),
+            Err(error) => (Some(Op::Release(Ended::Failed)), Err(RunError::Work(error))),
+        },
+        End::Panicked(message) => {
+            (Some(Op::Release(Ended::Unknown)), Err(RunError::Work(Panicked { message }.into())))
+        }
+        // What the work started may go on, so nobody else may start before the lease has lapsed.
+        End::TimedOut(limit) => (safe, Err(RunError::Work(TimedOut { limit }.into()))),
+        End::Cancelled => (safe, Err(RunError::Shutdown(Shutdown))),
+    };
+    let Some(op) = op else { return reply.send(result.map(|value| Ran { value, uncertain: None })) };
+    let completes = matches!(op, Op::Complete(_));
+    let mut storing = Storing { claim: &mut claim, op: &op, pending: None };
+    let stored = tokio::time::timeout(PATIENCE, storing.through()).await;
+    let pending = storing.pending.take();
+    let uncertain = match (&stored, plan.settings.verb) {
+        (Ok(Commit::Recorded | Commit::AlreadyDone), _) => None,
+        // A release may have landed and been followed by another claim: nothing is known to be wrong.
+        (_, Verb::Mutex) => None,
+        (Ok(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
+        // The mark stands, so nobody runs it again; only "started" does not become "finished" yet.
+        (Err(_), Verb::AtMostOnce) => None,
+        (Err(_), Verb::Lock) => Some(Uncertain::Unrecorded),
+    };
+    if let (Ok(Commit::FencedOut), false) = (&stored, completes) {
+        tracing::info!(key = %plan.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
+    }
+    reply.send(result.map(|value| Ran { value, uncertain }));
+    if stored.is_err() && !planted(Fault::DroppedCompletion) {
+        let mut storing = Storing { claim: &mut claim, op: &op, pending };
+        match storing.through().await {
+            Commit::Recorded | Commit::AlreadyDone => {
+                tracing::info!(key = %plan.key, completes, "stored after the answer");
+            }
+            Commit::FencedOut => {
+                tracing::warn!(key = %plan.key, completes, "fenced out before it could be stored after the answer");
+            }
+        }
+    }
+}
+
+/// A write that is tried until the store takes it.
+struct Storing<'a> {
+    claim: &'a mut Claim,
+    op: &'a Op,
+    /// While a completion is not stored, this process does not claim its key again.
+    pending: Option<Pending>,
+}
+
+impl Storing<'_> {
+    async fn through(&mut self) -> Commit {
+        let mut nap = Duration::from_millis(50);
+        loop {
+            let error: StoreError = match self.claim.write(self.op).await {
+                Ok(commit) => return commit,
+                Err(error) => error,
+            };
+            if self.pending.is_none() && matches!(self.op, Op::Complete(_)) {
+                self.pending = Some(Pending::begin(self.claim.place()));
+            }
+            let key = &self.claim.place().key;
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
+            tokio::time::sleep(random::jitter(nap)).await;
+            nap = (nap * 2).min(SLOWEST);
+        }
+    }
+}
