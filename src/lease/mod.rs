@@ -10,7 +10,7 @@ mod machine;
 #[cfg(feature = "contract")]
 pub mod planted;
 #[cfg(not(feature = "contract"))]
-mod planted;
+pub(crate) mod planted;
 mod settle;
 mod undo;
 
