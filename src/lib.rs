@@ -1,6 +1,7 @@
 //! One recorded success per key for each Google Cloud Pub/Sub push.
 
 mod key;
+pub mod pubsub;
 pub mod store;
 mod task;
 mod time;
