@@ -1,5 +1,6 @@
 //! One recorded success per key for each Google Cloud Pub/Sub push.
 
+mod disabled;
 mod idempotent;
 mod key;
 mod lease;
@@ -12,6 +13,7 @@ mod task;
 mod time;
 mod verbs;
 
+pub use self::disabled::Misplaced;
 pub use self::idempotent::{
     IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report, Unguarded,
 };
@@ -26,7 +28,8 @@ pub use self::store::Store;
 pub use self::task::{Drained, drain};
 pub use self::time::{Clock, SystemClock};
 pub use self::verbs::{
-    AtMostOnce, DEFAULT_LEASE, DEFAULT_TTL, Guarded, InvalidSetting, Lock, Mutex, Recorded, at_most_once, lock, mutex,
+    AtMostOnce, DEFAULT_LEASE, DEFAULT_TTL, Guarded, InvalidSetting, Lock, Mutex, Recorded, at_most_once,
+    lock, mutex,
 };
 
 #[cfg(feature = "contract")]

@@ -33,8 +33,12 @@ pub enum Shape {
 /// One push: what Pub/Sub or Eventarc sent, read once.
 ///
 /// The data stays as it lies in the body until [`data`](Self::data) is asked for; a message that
-/// nobody reads is never decoded. `Debug` shows neither data nor the values of attributes.
-pub struct Delivery {
+/// nobody reads is never decoded. `Debug` shows neither data nor the values of attributes. A handle:
+/// clones share one push, and one decoding of its data.
+#[derive(Clone)]
+pub struct Delivery(Arc<Inner>);
+
+struct Inner {
     shape: Shape,
     body: Bytes,
     message: Message,
@@ -60,39 +64,39 @@ impl Delivery {
         } else {
             (Shape::Bare, None, Message::bare(body.clone()))
         };
-        Ok(Self { shape, body, message, event, data: OnceLock::new() })
+        Ok(Self(Arc::new(Inner { shape, body, message, event, data: OnceLock::new() })))
     }
 
     /// How it was sent.
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.0.shape
     }
 
     /// The id that Pub/Sub gave the message: unique within its topic, and the same on every delivery.
     /// `None` where it is absent or blank.
     pub fn message_id(&self) -> Option<&str> {
-        self.message.id.as_deref().filter(|id| !id.trim().is_empty())
+        self.0.message.id.as_deref().filter(|id| !id.trim().is_empty())
     }
 
     /// When the message was published; `None` where that is absent or cannot be read.
     pub fn publish_time(&self) -> Option<DateTime<Utc>> {
-        self.message.publish_time
+        self.0.message.publish_time
     }
 
     /// The ordering key; `None` where the message has none.
     pub fn ordering_key(&self) -> Option<&str> {
-        self.message.ordering_key.as_deref().filter(|key| !key.is_empty())
+        self.0.message.ordering_key.as_deref().filter(|key| !key.is_empty())
     }
 
     /// The full name of the subscription that sent it.
     pub fn subscription(&self) -> Option<&str> {
-        self.message.subscription.as_deref()
+        self.0.message.subscription.as_deref()
     }
 
     /// Which delivery of the message this is, from 1: `deliveryAttempt`, which Pub/Sub counts only
     /// for a subscription with a dead-letter topic, and approximately.
     pub fn attempt(&self) -> Option<u32> {
-        self.message.attempt
+        self.0.message.attempt
     }
 
     /// An attribute of the message.
@@ -101,25 +105,25 @@ impl Delivery {
     /// that is named like a header of the request itself (`content-type`, `authorization`,
     /// `traceparent`, ...) or `x-goog-` something cannot be told from that header and is not shown.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        match self.shape {
-            Shape::Unwrapped => self.message.attributes.get(&name.to_ascii_lowercase()),
-            _ => self.message.attributes.get(name),
+        match self.0.shape {
+            Shape::Unwrapped => self.0.message.attributes.get(&name.to_ascii_lowercase()),
+            _ => self.0.message.attributes.get(name),
         }
     }
 
     /// The attributes of the message, names and values, in the order in which they came.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.message.attributes.iter()
+        self.0.message.attributes.iter()
     }
 
     /// The CloudEvent that it is, if it is one.
     pub fn event(&self) -> Option<&CloudEvent> {
-        self.event.as_ref()
+        self.0.event.as_ref()
     }
 
     /// The body of the request, as it was sent.
     pub fn body(&self) -> &Bytes {
-        &self.body
+        &self.0.body
     }
 
     /// The message's data (a CloudEvent's, where it is not Pub/Sub's): any bytes, up to 10 MB, empty
@@ -128,7 +132,7 @@ impl Delivery {
     /// # Errors
     /// [`BadData`] if the envelope does not hold base64: answer with a failure, never with an ack.
     pub fn data(&self) -> Result<Bytes, BadData> {
-        self.data.get_or_init(|| self.message.payload.decode()).clone()
+        self.0.data.get_or_init(|| self.0.message.payload.decode()).clone()
     }
 
     /// The message's data, as JSON. No content type is asked for, since many senders give none or a wrong one.
@@ -147,20 +151,20 @@ impl Delivery {
 
     /// The SHA-256 of the data, never of attributes. Holds no decoded copy.
     pub(crate) fn digest(&self) -> Result<[u8; 32], BadData> {
-        self.message.payload.digest()
+        self.0.message.payload.digest()
     }
 }
 
 impl fmt::Debug for Delivery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
-            .field("shape", &self.shape)
+            .field("shape", &self.0.shape)
             .field("message_id", &self.message_id())
             .field("subscription", &self.subscription())
             .field("attempt", &self.attempt())
-            .field("attributes", &self.message.attributes)
-            .field("event", &self.event)
-            .field("body_len", &self.body.len())
+            .field("attributes", &self.0.message.attributes)
+            .field("event", &self.0.event)
+            .field("body_len", &self.0.body.len())
             .finish_non_exhaustive()
     }
 }
@@ -176,7 +180,7 @@ mod tests {
         let delivery = Delivery::decode(&HeaderMap::new(), body.into()).unwrap();
         assert_eq!(message_id().resolve(&delivery).unwrap().as_deref(), Some("1"));
         delivery.digest().unwrap();
-        assert!(delivery.data.get().is_none(), "decoded although nobody asked");
+        assert!(delivery.0.data.get().is_none(), "decoded although nobody asked");
         assert_eq!(delivery.data().unwrap().as_ptr(), delivery.data().unwrap().as_ptr());
     }
 

@@ -42,6 +42,8 @@ enum Part {
     /// As given, and read when the rule was made.
     Pointer(Arc<str>, Result<Arc<[String]>, &'static str>),
     Closure(Arc<Closure>),
+    /// The first that finds something.
+    Either(Arc<(KeyRule, KeyRule)>),
 }
 
 /// The id that Pub/Sub gave the message. The default.
@@ -96,6 +98,12 @@ impl KeyRule {
         self
     }
 
+    /// This rule, or where it finds nothing the other: for producers that name one thing in two
+    /// places. Both must give the same text for it.
+    pub fn or(self, other: Self) -> Self {
+        Self::of(Part::Either(Arc::new((self, other))))
+    }
+
     /// Sets these keys apart from those of other scopes: one more part, before all others.
     pub fn scope(mut self, name: impl AsRef<str>) -> Self {
         self.scope = Some(name.as_ref().into());
@@ -105,6 +113,11 @@ impl KeyRule {
     /// The scope, if one was set.
     pub(crate) fn scope_name(&self) -> Option<&str> {
         self.scope.as_deref()
+    }
+
+    /// Whether the message id is the whole key.
+    pub(crate) fn is_message_id(&self) -> bool {
+        matches!(self.parts[..], [Part::MessageId])
     }
 
     /// What is wrong with the rule itself, told when a layer is built and not at the first message.
@@ -117,6 +130,7 @@ impl KeyRule {
             Part::Attribute(name) if is_blank(name) => {
                 Err(KeyRuleError::Rule { reason: "the name of an attribute is not blank" })
             }
+            Part::Either(rules) => rules.0.check().and_then(|()| rules.1.check()),
             _ => Ok(()),
         })
     }
@@ -148,6 +162,10 @@ impl Part {
                 let path = path.as_ref().map_err(|reason| KeyRuleError::Rule { reason })?;
                 delivery.data().ok().and_then(|data| pointer::find(&data, path))
             }
+            Self::Either(rules) => match rules.0.resolve(delivery)? {
+                None => rules.1.resolve(delivery)?,
+                found => found,
+            },
             // Nothing that the closure may have left half done is looked at afterwards.
             Self::Closure(find) => catch_unwind(AssertUnwindSafe(|| find(delivery)))
                 .map_err(|_| KeyRuleError::Panicked)?
@@ -173,6 +191,7 @@ impl fmt::Debug for Part {
             Self::Attribute(name) => write!(f, "attribute({name:?})"),
             Self::Pointer(text, _) => write!(f, "json_pointer({text:?})"),
             Self::Closure(_) => f.write_str("key_fn(..)"),
+            Self::Either(rules) => write!(f, "{:?} or {:?}", rules.0, rules.1),
         }
     }
 }

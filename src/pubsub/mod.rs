@@ -22,8 +22,10 @@
 mod attributes;
 mod cloud_event;
 mod delivery;
+pub(crate) mod extract;
 mod json;
 mod key_rule;
+pub(crate) mod outcome;
 mod payload;
 mod pointer;
 mod refused;
@@ -32,5 +34,7 @@ mod wrapped;
 
 pub use self::cloud_event::CloudEvent;
 pub use self::delivery::{Delivery, Shape};
+pub use self::extract::{Ack, Failure, NotExtracted, PubSub};
 pub use self::key_rule::{KeyRule, KeyRuleError, attribute, json_pointer, key_fn, message_id};
+pub use self::outcome::{Outcome, Verdict, outcome_of};
 pub use self::refused::{BadData, Refused};
