@@ -53,13 +53,21 @@ pub fn seed(seed: u64) {
     SOURCE.with_borrow_mut(|source| *source = Source::Seeded(seed));
 }
 
+/// The next number that follows from a seed (the generator SplitMix64).
 #[cfg(feature = "testing")]
-fn splitmix(state: &mut u64) -> u64 {
+pub(crate) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut bits = *state;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
+}
+
+/// The next number that follows from a seed, from 0 to just below 1.
+#[cfg(feature = "testing")]
+pub(crate) fn share(state: &mut u64) -> f64 {
+    // 53 bits fit a double exactly.
+    (splitmix(state) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// A new holder or token.

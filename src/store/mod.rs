@@ -1,5 +1,7 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+#[cfg(feature = "testing")]
+pub mod chaos;
 mod memory;
 pub mod record;
 
