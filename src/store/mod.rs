@@ -1,5 +1,8 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+mod connect;
+#[cfg(feature = "datastore")]
+mod datastore;
 mod memory;
 pub mod record;
 
@@ -9,6 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::connect::{ConnectError, connect};
+#[cfg(feature = "datastore")]
+pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::memory::Memory;
 pub use self::record::Record;
 use crate::key::Key;
