@@ -98,7 +98,7 @@ pub(super) fn of_credentials(space: &Space, error: gcloud_sdk::error::Error) -> 
         _ => false,
     };
     if passing {
-        let what = "no access token could be fetched".to_owned();
+        let what = "no access token could be fetched: is this Google Cloud, or are Application Default Credentials set up?".to_owned();
         return StoreError::Unavailable { what, may_have_written: false, source: Some(error.into()) };
     }
     refused(
