@@ -1,5 +1,13 @@
 //! What a delivery is read as, and which key it gets, for everything that senders were seen to send.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by a panic, also in what its tests share"
+)]
+#![expect(clippy::needless_pass_by_value, reason = "a message that is written in place reads best by value")]
+
 mod events;
 mod keys;
 mod payloads;
