@@ -44,6 +44,8 @@ fn a_hundred_attributes_of_a_kilobyte_are_read() {
     let push = (0..100).fold(unwrapped("{}"), |push, n| push.header(&format!("attr-{n:03}"), &long));
     assert_eq!(push.delivery().attributes().count(), 100);
     assert_eq!(push.key(&attribute("attr-099")).as_deref(), Some(&*long));
+    let many = (0..1001).fold(unwrapped("{}"), |push, n| push.header(&format!("attr-{n}"), "v"));
+    assert_eq!(many.refused(), Refused::TooMany { limit: 1000 });
 }
 
 // F20
@@ -113,6 +115,13 @@ fn a_header_that_is_no_text_is_refused() {
     for name in [ID, "po_id"] {
         let refused = Push::json("{}").header(SUBSCRIPTION, "s").header(name, b"\xff\xfe").refused();
         assert_eq!(refused, Refused::Header { name: name.to_owned() });
+    }
+}
+
+#[test]
+fn an_attribute_whose_name_merely_begins_like_a_header_is_shown() {
+    for name in ["accepted_by", "content-id", "hostname", "via-depot", "x-cloud-trace", "authorization-id"] {
+        assert_eq!(unwrapped("{}").header(name, "v").delivery().attribute(name), Some("v"), "{name}");
     }
 }
 

@@ -73,7 +73,17 @@ fn attributes_that_are_no_strings_are_refused() {
     let twice = r#"{"message":{"messageId":"5","attributes":{"po_id":"1","po_id":"2"}}}"#;
     assert_eq!(Push::json(twice).refused(), Refused::Twice { name: "po_id".to_owned() });
     let many: serde_json::Map<_, _> = (0..5000).map(|n| (format!("a{n}"), json!(""))).collect();
-    Push::wrapped(json!({ "messageId": "5", "attributes": many })).refused();
+    let refused = Push::wrapped(json!({ "messageId": "5", "attributes": many })).refused();
+    assert_eq!(
+        refused,
+        Refused::Field { field: "attributes", expected: "an object of at most 1000 strings" }
+    );
+    let endless = format!(
+        r#"{{"message":{{"messageId":"5","attributes":{{"{0}":"1","{0}":"2"}}}}}}"#,
+        "n\\n".repeat(9000)
+    );
+    let text = Push::json(endless).refused().to_string();
+    assert!(text.len() < 1000 && !text.contains('\n'), "{text}");
 }
 
 // F03
