@@ -23,7 +23,7 @@ impl Attributes {
     pub(super) fn insert(&mut self, name: &str, value: String) -> Result<(), Refused> {
         match self.get(name) {
             Some(known) if known == value => Ok(()),
-            Some(_) => Err(Refused::Twice { name: name.to_owned() }),
+            Some(_) => Err(Refused::twice(name)),
             None if self.0.len() == MEMBERS => Err(Refused::TooMany { limit: MEMBERS }),
             None => {
                 self.0.push((name.to_owned(), value));

@@ -137,7 +137,7 @@ fn structured(body: &Bytes) -> Result<(CloudEvent, Message), Refused> {
         match (name.as_str(), value.get().as_bytes().first()) {
             ("data", _) if data.is_none() => data = Some(value),
             ("data_base64", _) if base64.is_none() => base64 = Some(value),
-            ("data" | "data_base64", _) => return Err(Refused::Twice { name }),
+            ("data" | "data_base64", _) => return Err(Refused::twice(&name)),
             (_, Some(b'"')) => all.insert(&name, text("attribute", value)?)?,
             (_, Some(b'{' | b'[')) => {
                 return Err(Refused::Field {
@@ -151,7 +151,7 @@ fn structured(body: &Bytes) -> Result<(CloudEvent, Message), Refused> {
     let event = CloudEvent::new(&all)?;
     let payload = match (data, base64) {
         (None, None) => Payload::Raw(Bytes::new()),
-        (Some(_), Some(_)) => return Err(Refused::Twice { name: "data".to_owned() }),
+        (Some(_), Some(_)) => return Err(Refused::twice("data")),
         (None, Some(value)) => Payload::Base64(
             quoted(body, value)
                 .ok_or(Refused::Field { field: "data_base64", expected: "a string of base64" })?,

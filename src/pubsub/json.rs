@@ -49,7 +49,7 @@ pub(super) fn either(
     for value in spellings.into_iter().filter_map(known) {
         let text = text(field, value)?;
         if found.as_ref().is_some_and(|found| *found != text) {
-            return Err(Refused::Twice { name: field.to_owned() });
+            return Err(Refused::twice(field));
         }
         found = Some(text);
     }

@@ -44,10 +44,10 @@ pub enum Refused {
     /// One thing was given two values, and to choose one would let the sender choose the key. Look
     /// for an attribute that is named like one of Pub/Sub's own headers.
     #[error(
-        "not a push: `{name}` has two different values; look for a message attribute that is named like a header of Pub/Sub's own"
+        "not a push: {name:?} has two different values; look for a message attribute that is named like a header of Pub/Sub's own"
     )]
     Twice {
-        /// The name of the field, header or attribute.
+        /// The name of the field, header or attribute; cut where it is longer than Pub/Sub lets one be.
         name: String,
     },
     /// More attributes than any message has. Correct the sender.
@@ -62,6 +62,13 @@ pub enum Refused {
         /// The name of the attribute, without `ce-`.
         name: &'static str,
     },
+}
+
+impl Refused {
+    /// An attribute's name is the sender's, so it is kept short (Pub/Sub allows 256 bytes).
+    pub(super) fn twice(name: &str) -> Self {
+        Self::Twice { name: name.chars().take(256).collect() }
+    }
 }
 
 /// A message's data that cannot be read.

@@ -15,26 +15,33 @@ const ATTEMPT: &str = "x-goog-pubsub-delivery-attempt";
 /// Pub/Sub's own spelling, and the emulator's.
 const ORDERING_KEY: [&str; 2] = ["x-goog-pubsub-ordering-key", "x-goog-ordering-key"];
 
-/// Headers that belong to the request and not to the message, beside those of [`PREFIXES`].
-const TRANSPORT: [&str; 16] = [
+/// Headers that belong to the request and not to the message. No more than HTTP, a proxy or Cloud Run
+/// adds: one that is listed hides the attribute of its name.
+const TRANSPORT: [&str; 21] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
     "authorization",
     "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
     "expect",
     "forwarded",
     "host",
     "keep-alive",
-    "proxy-connection",
     "te",
     "traceparent",
     "tracestate",
-    "trailer",
     "transfer-encoding",
     "upgrade",
     "user-agent",
     "via",
+    "x-cloud-trace-context",
     "x-serverless-authorization",
 ];
-const PREFIXES: [&str; 5] = ["accept", "content-", "x-cloud-trace-context", "x-forwarded-", "x-goog-"];
+/// Families of such headers.
+const PREFIXES: [&str; 2] = ["x-forwarded-", "x-goog-"];
 
 /// Whether Pub/Sub itself says that this is an unwrapped push. It comes before everything else: an
 /// attribute becomes a header under its own name, so no other header may decide.
@@ -66,7 +73,7 @@ pub(super) fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<Strin
         for value in headers.get_all(*name) {
             let value = utf8(name, value)?;
             if found.is_some_and(|found| found != value) {
-                return Err(Refused::Twice { name: (*name).to_owned() });
+                return Err(Refused::twice(name));
             }
             found = Some(value);
         }
