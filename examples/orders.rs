@@ -61,7 +61,10 @@ impl Supplier {
     fn from_env() -> Result<Self, BoxError> {
         let url = match std::env::var("SUPPLIER_URL").unwrap_or_default().trim() {
             "" => None,
-            url => Some(url.parse().map_err(|_| format!("`SUPPLIER_URL` is {url:?}: expected http://host:port/path"))?),
+            url => Some(
+                url.parse()
+                    .map_err(|_| format!("`SUPPLIER_URL` is {url:?}: expected http://host:port/path"))?,
+            ),
         };
         Ok(Self { client: Client::builder(TokioExecutor::new()).build_http(), url })
     }

@@ -1,4 +1,12 @@
 //! One recorded success per key for each Google Cloud Pub/Sub push.
+#![warn(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod disabled;
 mod idempotent;

@@ -208,6 +208,7 @@ pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Deliv
 }
 
 /// What a delivery was about, as far as that is known.
+#[derive(Clone, Copy)]
 struct About<'a> {
     key: Option<&'a Key>,
     delivery: Option<&'a Delivery>,

@@ -145,7 +145,7 @@ impl Delivery {
             expected: type_name::<T>(),
             line: error.line(),
             column: error.column(),
-            source: Arc::new(error),
+            detail: Arc::new(error),
         })
     }
 

@@ -74,8 +74,7 @@ impl Refused {
 /// A message's data that cannot be read.
 ///
 /// What to do: answer with a failure, so that the message is not acked and a corrected deploy can
-/// still read it. The text never holds the data; the source of [`BadData::Json`] may quote a value
-/// of it, so do not log the chain where data must not reach a log.
+/// still read it. Neither the text nor a source holds the data, so both may be logged.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadData {
@@ -91,7 +90,8 @@ pub enum BadData {
         line: usize,
         /// The column, in bytes.
         column: usize,
-        /// What exactly is wrong; it may quote a value.
-        source: Arc<serde_json::Error>,
+        /// What exactly is wrong. It may quote a value of the data, so it is no source: do not log it
+        /// where data must not reach a log.
+        detail: Arc<serde_json::Error>,
     },
 }
