@@ -30,7 +30,7 @@ pub fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
-        "datastore" => datastore(&Address::of(rest)?),
+        "datastore" => datastore(rest),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }
@@ -89,6 +89,7 @@ fn plain(name: &str) -> Option<&str> {
 }
 
 /// What follows the scheme of an address of the form `//place/name?parameter=value&..`.
+#[cfg(feature = "datastore")]
 struct Address<'a> {
     place: &'a str,
     /// Empty if left out.
@@ -96,6 +97,7 @@ struct Address<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+#[cfg(feature = "datastore")]
 impl<'a> Address<'a> {
     fn of(rest: &'a str) -> Result<Self, ConnectError> {
         let rest = rest.strip_prefix("//").ok_or_else(|| malformed("two slashes follow the scheme"))?;
@@ -127,7 +129,8 @@ impl<'a> Address<'a> {
 }
 
 #[cfg(feature = "datastore")]
-fn datastore(address: &Address<'_>) -> Result<Arc<dyn Store>, ConnectError> {
+fn datastore(rest: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    let address = Address::of(rest)?;
     if address.place.is_empty() {
         return Err(malformed("the project is blank"));
     }
@@ -147,7 +150,7 @@ fn datastore(address: &Address<'_>) -> Result<Arc<dyn Store>, ConnectError> {
 }
 
 #[cfg(not(feature = "datastore"))]
-fn datastore(_: &Address<'_>) -> Result<Arc<dyn Store>, ConnectError> {
+fn datastore(_: &str) -> Result<Arc<dyn Store>, ConnectError> {
     Err(ConnectError::NotCompiledIn { scheme: "datastore", feature: "datastore" })
 }
 

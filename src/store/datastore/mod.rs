@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gcloud_sdk::google::datastore::v1 as pb;
+use gcloud_sdk::prost_types::Timestamp;
 
 use self::client::{Client, Write};
 pub use self::config::{DatastoreBuilder, InvalidDatastore};
@@ -78,8 +79,13 @@ impl Datastore {
         self.client.lookup(&self.space, self.space.key("check".to_owned())).await.map(drop)
     }
 
-    fn age(&self, seen: &Seen, record: &Record) -> Result<Duration, StoreError> {
-        match (entity::age(seen.read.as_ref(), seen.updated.as_ref()), &self.stand_in) {
+    fn age(
+        &self,
+        read: Option<&Timestamp>,
+        updated: Option<&Timestamp>,
+        record: &Record,
+    ) -> Result<Duration, StoreError> {
+        match (entity::age(read, updated), &self.stand_in) {
             (Some(age), _) => Ok(age),
             (None, Some(clock)) => {
                 Ok(Duration::from_micros(micros(clock.wall()).saturating_sub(record.written)))
@@ -103,7 +109,7 @@ impl Datastore {
         let version = entity::version(found.version)
             .ok_or_else(|| StoreError::Corrupt { what: "an entity without a version".to_owned() })?;
         let record = entity::record(key, found.entity.unwrap_or_default())?;
-        let age = self.age(&Seen { read: answer.read_time, updated: found.update_time }, &record)?;
+        let age = self.age(answer.read_time.as_ref(), found.update_time.as_ref(), &record)?;
         Ok(Some(Stored { record, version, age }))
     }
 
@@ -120,12 +126,6 @@ impl Datastore {
         let no_version = || StoreError::unanswered("the commit was answered without a version");
         entity::version(result.version).map(Swap::Written).ok_or_else(no_version)
     }
-}
-
-/// What the server said of the time, with a record.
-struct Seen {
-    read: Option<gcloud_sdk::prost_types::Timestamp>,
-    updated: Option<gcloud_sdk::prost_types::Timestamp>,
 }
 
 impl Store for Datastore {
