@@ -1,5 +1,7 @@
 //! The `rust-version` in Cargo.toml is honest: no dependency of the default build asks for a newer one.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::process::Command;
 
