@@ -204,7 +204,7 @@ fn another_type_than_the_handlers_is_an_error_that_names_the_type_and_no_value()
             text.contains("Notification") && !text.contains("secret") && !text.contains("5550199"),
             "{text}"
         );
-        assert!(std::error::Error::source(&error).is_some());
+        assert!(std::error::Error::source(&error).is_none(), "a source might quote the value into a log");
     }
 }
 
