@@ -67,8 +67,8 @@ impl Error for HandlerFailed {
     }
 }
 
-/// Where the guard's result goes: one answer, one log line, the hooks. Runs on the tracked task, so
-/// that a caller that has gone costs no log line.
+/// Where the guard's result goes: one answer, one log line, the hooks. Also where the caller has gone,
+/// so that no delivery is without its log line.
 pub(super) struct Answering {
     pub(super) config: Arc<Config>,
     pub(super) delivery: Delivery,
@@ -76,14 +76,18 @@ pub(super) struct Answering {
     /// Set when the work starts.
     pub(super) lease: Arc<OnceLock<Lease>>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
-    pub(super) gone: CancellationToken,
+    /// Told that the caller has gone, where an inner guard has to know.
+    pub(super) gone: Option<CancellationToken>,
     /// The body counts against the budget until the answer is known.
     pub(super) buffered: Buffered,
 }
 
 impl Reply<Response<Bytes>> for Answering {
     async fn closed(&mut self) {
-        self.gone.cancelled().await;
+        self.sender.closed().await;
+        if let Some(gone) = &self.gone {
+            gone.cancel();
+        }
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {

@@ -1,4 +1,4 @@
-//! The guard behind every verb: claim, wait, work and settle, on one tracked task that outlives its caller.
+//! The guard behind every verb: claim, wait, work and settle, in one future that outlives its caller.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{Notify, oneshot};
-use tracing::Instrument as _;
 
 use super::pending::is_pending;
 use super::settings::Settings;
@@ -20,7 +19,7 @@ use crate::lease::{
 };
 use crate::random;
 use crate::store::{BoxError, Store, StoreError};
-use crate::task::{self, Detached};
+use crate::task::{self, Detached, attached};
 
 /// How much work may go on without its caller. Over it nothing new is admitted.
 const DETACHED_LIMIT: usize = 1024;
@@ -54,7 +53,7 @@ pub(crate) enum Uncertain {
     FencedOut,
 }
 
-/// Where the result goes. Called once, on the tracked task, whether anybody still waits or not.
+/// Where the result goes. Called once, whether anybody still waits or not.
 pub(crate) trait Reply<T>: Send + 'static {
     /// Ends when nobody waits for the result any more.
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
@@ -82,7 +81,7 @@ tokio::task_local! {
     static HOLDS: Vec<Key>;
 }
 
-/// Runs the work under the key, on a tracked task. Dropping this future stops nothing.
+/// Runs the work under the key. Dropping this future stops nothing: the rest runs as a tracked task.
 pub(crate) async fn run<T, F, W>(plan: Plan, work: F) -> Result<Ran<T>, RunError>
 where
     T: Send + 'static,
@@ -90,13 +89,12 @@ where
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
 {
     let (reply, result) = oneshot::channel();
-    start(plan, work, reply);
-    // The task answers before it ends, unless the runtime itself goes away.
-    result.await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
+    // The work answers before it ends, unless the runtime itself goes away.
+    attached(start(plan, work, reply), result).await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
 }
 
-/// The same, with a reply of the caller's own.
-pub(crate) fn start<T, F, W, R>(plan: Plan, work: F, reply: R)
+/// The same, with a reply of the caller's own: to be [`attached`].
+pub(crate) async fn start<T, F, W, R>(plan: Plan, work: F, reply: R)
 where
     T: Send + 'static,
     F: FnOnce(Lease) -> W + Send + 'static,
@@ -107,7 +105,7 @@ where
     match admissible(&plan.key, &holds) {
         Ok(()) => {
             holds.push(plan.key.clone());
-            task::spawn(drive(plan, holds, work, reply).in_current_span());
+            drive(plan, holds, work, reply).await;
         }
         Err(error) => reply.send(Err(error)),
     }
@@ -217,8 +215,7 @@ async fn watch<T, R: Reply<T>>(
     let mut work = Box::pin(work);
     let mut keeper = pin!(keep(claim, lease, settings, &stop));
     let mut keeping = settings.renew;
-    let limit = settings.work_timeout.unwrap_or_default();
-    let mut late = pin!(tokio::time::sleep(limit));
+    let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
     let mut detached = None;
@@ -230,7 +227,7 @@ async fn watch<T, R: Reply<T>>(
                 Ok(Err(error)) => End::Failed(error),
                 Err(panic) => End::Panicked(message(&*panic)),
             },
-            () = &mut late, if settings.work_timeout.is_some() => break End::TimedOut(limit),
+            limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
             () = &mut keeper, if keeping => keeping = false,
             () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
@@ -244,6 +241,13 @@ async fn watch<T, R: Reply<T>>(
         keeper.await;
     }
     (end, detached)
+}
+
+/// Ends when the work has taken too long, if there is such a time.
+async fn late(limit: Option<Duration>) -> Duration {
+    let Some(limit) = limit else { return std::future::pending().await };
+    tokio::time::sleep(limit).await;
+    limit
 }
 
 type Panic = Box<dyn std::any::Any + Send>;
