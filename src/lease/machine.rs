@@ -150,8 +150,8 @@ pub(crate) enum Step {
     Answer(Commit),
 }
 
-/// A holder's wish, on a record. `held` is how long ago the holder sent the write that won.
-pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: Duration, stamp: Stamp) -> Step {
+/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won.
+pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Duration, stamp: Stamp) -> Step {
     if record.holder != Some(me) {
         return Step::Answer(Commit::FencedOut);
     }
@@ -166,7 +166,7 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: Duration, stamp: St
         },
         // The mark becomes a receipt; its window does not slide.
         (State::Done, Op::Complete(note)) if started => Record {
-            aged: held.min(record.ttl),
+            aged: held().min(record.ttl),
             receipt: Some(note.receipt(Progress::Finished, stamp.now)),
             ..record.clone()
         },

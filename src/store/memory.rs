@@ -28,7 +28,8 @@ pub struct Memory {
 
 #[derive(Debug)]
 struct Entry {
-    record: Record,
+    // Behind a pointer, so that a map that grows moves little.
+    record: Box<Record>,
     version: u64,
     written: Duration,
 }
@@ -74,22 +75,36 @@ impl Memory {
 
     fn stored(&self, entry: &Entry) -> Stored {
         let age = self.clock.monotonic().saturating_sub(entry.written);
-        Stored { record: entry.record.clone(), version: Version::number(entry.version), age }
+        Stored { record: (*entry.record).clone(), version: Version::number(entry.version), age }
     }
 
     fn swap_now(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Swap {
         let mut shard = lock(self.shard(key));
-        let standing = shard.get(key);
-        if standing.map(|entry| entry.version) != seen.and_then(Version::as_number) {
-            return Swap::Lost(standing.map_or(Standing::Absent, |entry| Standing::Is(self.stored(entry))));
+        let now = self.clock.monotonic();
+        match (shard.get_mut(key), seen) {
+            (None, None) => {}
+            (None, Some(_)) => return Swap::Lost(Standing::Absent),
+            (Some(entry), seen) => {
+                if seen.and_then(Version::as_number) != Some(entry.version) {
+                    return Swap::Lost(Standing::Is(self.stored(entry)));
+                }
+                let version = self.next_version();
+                next.clone_into(&mut entry.record);
+                (entry.version, entry.written) = (version, now);
+                return Swap::Written(Version::number(version));
+            }
         }
-        if standing.is_none() && shard.len() == shard.capacity() {
+        if shard.len() == shard.capacity() {
             let now = micros(self.clock.wall());
             shard.retain(|_, entry| entry.record.expires > now);
         }
-        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
-        shard.insert(key.clone(), Entry { record: next.clone(), version, written: self.clock.monotonic() });
+        let version = self.next_version();
+        shard.insert(key.clone(), Entry { record: Box::new(next.clone()), version, written: now });
         Swap::Written(Version::number(version))
+    }
+
+    fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 

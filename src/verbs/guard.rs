@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::OptionFuture;
 use tokio::sync::{Notify, oneshot};
 
 use super::pending::is_pending;
@@ -18,7 +19,7 @@ use crate::lease::{
     undo_room,
 };
 use crate::random;
-use crate::store::{BoxError, Store, StoreError};
+use crate::store::{BoxError, BoxFuture, Store, StoreError};
 use crate::task::{self, Detached, attached};
 
 /// How much work may go on without its caller. Over it nothing new is admitted.
@@ -94,7 +95,7 @@ where
 }
 
 /// The same, with a reply of the caller's own: to be [`attached`].
-pub(crate) async fn start<T, F, W, R>(plan: Plan, work: F, reply: R)
+pub(crate) async fn start<T, F, W, R>(plan: Plan, work: F, mut reply: R)
 where
     T: Send + 'static,
     F: FnOnce(Lease) -> W + Send + 'static,
@@ -102,13 +103,23 @@ where
     R: Reply<T>,
 {
     let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
-    match admissible(&plan.key, &holds) {
-        Ok(()) => {
-            holds.push(plan.key.clone());
-            drive(plan, holds, work, reply).await;
-        }
-        Err(error) => reply.send(Err(error)),
+    if let Err(error) = admissible(&plan.key, &holds) {
+        return reply.send(Err(error));
     }
+    holds.push(plan.key.clone());
+    let mut claim = match admit(&plan, &mut reply).await {
+        Ok(claim) => claim,
+        Err(error) => return reply.send(Err(error)),
+    };
+    claim.begin();
+    let lease = Lease::of(&claim);
+    // The call itself may panic too, so it is made inside of the future.
+    let handle = lease.clone();
+    let work =
+        Box::pin(HOLDS.scope(holds, AssertUnwindSafe(async move { work(handle).await }).catch_unwind()));
+    let (end, detached) = watch(work, &mut claim, &lease, &plan.settings, &mut reply).await;
+    settle(claim, end, plan, reply).await;
+    drop(detached);
 }
 
 /// What can be said before the store is asked.
@@ -124,27 +135,6 @@ fn admissible(key: &Key, holds: &[Key]) -> Result<(), RunError> {
         return Err(RunError::Store(StoreError::unavailable(what)));
     }
     Ok(())
-}
-
-async fn drive<T, F, W, R>(plan: Plan, holds: Vec<Key>, work: F, mut reply: R)
-where
-    T: Send + 'static,
-    F: FnOnce(Lease) -> W + Send + 'static,
-    W: Future<Output = Result<T, BoxError>> + Send + 'static,
-    R: Reply<T>,
-{
-    let mut claim = match admit(&plan, &mut reply).await {
-        Ok(claim) => claim,
-        Err(error) => return reply.send(Err(error)),
-    };
-    claim.begin();
-    let lease = Lease::of(&claim);
-    // The call itself may panic too, so it is made inside of the future.
-    let handle = lease.clone();
-    let work = HOLDS.scope(holds, AssertUnwindSafe(async move { work(handle).await }).catch_unwind());
-    let (end, detached) = watch(work, &mut claim, &lease, &plan.settings, &mut reply).await;
-    settle(claim, end, plan, reply).await;
-    drop(detached);
 }
 
 /// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
@@ -205,16 +195,15 @@ pub(super) enum End<T> {
 /// Sees the work through: renews its lease, counts it once its caller has gone, and stops it at its
 /// time limit or at shutdown. Stopping stops the work only, never what settles it.
 async fn watch<T, R: Reply<T>>(
-    work: impl Future<Output = Result<Result<T, BoxError>, Panic>> + Send,
+    mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
     claim: &mut Claim,
     lease: &Lease,
     settings: &Settings,
     reply: &mut R,
 ) -> (End<T>, Option<Detached>) {
     let stop = Notify::new();
-    let mut work = Box::pin(work);
-    let mut keeper = pin!(keep(claim, lease, settings, &stop));
-    let mut keeping = settings.renew;
+    // Boxed, and only where it is wanted: most work is never renewed and should not carry its state.
+    let mut keeper = settings.renew.then(|| Box::pin(keep(claim, lease, settings, &stop)));
     let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
@@ -229,14 +218,14 @@ async fn watch<T, R: Reply<T>>(
             },
             limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
-            () = &mut keeper, if keeping => keeping = false,
+            Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
             () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
         }
     };
     // What the work owns may panic as it is dropped; that changes nothing about how it ended.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
     stop.notify_one();
-    if keeping {
+    if let Some(keeper) = keeper {
         // A renewal in flight ends first, so that it cannot cross the completion.
         keeper.await;
     }
@@ -260,9 +249,6 @@ pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
 async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Notify) {
-    if !settings.renew {
-        return;
-    }
     let began = claim.since().clone();
     let mut nap = settings.lease / 3;
     loop {

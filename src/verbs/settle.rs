@@ -1,5 +1,6 @@
 //! How work that ended is written down: before the answer for a short time, then in the background until it is stored.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::guard::{End, NotStarted, Plan, Ran, Reply, Uncertain};
@@ -9,6 +10,7 @@ use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
+use crate::time::within;
 
 /// How long a completion or a release is tried before the answer goes out.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,24 +35,24 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     let Some(op) = op else { return reply.send(result.map(|value| Ran { value, uncertain: None })) };
     let completes = matches!(op, Op::Complete(_));
     let mut storing = Storing { claim: &mut claim, op: &op, pending: None };
-    let stored = tokio::time::timeout(PATIENCE, storing.through()).await;
+    let stored = within(PATIENCE, pin!(storing.through())).await;
     let pending = storing.pending.take();
     let uncertain = match (&stored, plan.settings.verb) {
-        (Ok(Commit::Recorded | Commit::AlreadyDone), _) => None,
+        (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
         (_, Verb::Mutex) => None,
-        (Ok(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
+        (Some(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
         // The mark stands, so nobody runs it again; only "started" does not become "finished" yet.
-        (Err(_), Verb::AtMostOnce) => None,
-        (Err(_), Verb::Lock) => Some(Uncertain::Unrecorded),
+        (None, Verb::AtMostOnce) => None,
+        (None, Verb::Lock) => Some(Uncertain::Unrecorded),
     };
-    if let (Ok(Commit::FencedOut), false) = (&stored, completes) {
+    if let (Some(Commit::FencedOut), false) = (&stored, completes) {
         tracing::info!(key = %plan.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
     }
     reply.send(result.map(|value| Ran { value, uncertain }));
-    if stored.is_err() && !planted(Fault::DroppedCompletion) {
+    if stored.is_none() && !planted(Fault::DroppedCompletion) {
         let mut storing = Storing { claim: &mut claim, op: &op, pending };
-        match storing.through().await {
+        match Box::pin(storing.through()).await {
             Commit::Recorded | Commit::AlreadyDone => {
                 tracing::info!(key = %plan.key, completes, "stored after the answer");
             }
