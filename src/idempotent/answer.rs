@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
@@ -74,7 +74,7 @@ pub(super) struct Answering {
     pub(super) delivery: Delivery,
     pub(super) key: Option<Key>,
     /// Set when the work starts.
-    pub(super) lease: Arc<OnceLock<Lease>>,
+    pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
     /// Told that the caller has gone, where an inner guard has to know.
     pub(super) gone: Option<CancellationToken>,
@@ -90,9 +90,13 @@ impl Reply<Response<Bytes>> for Answering {
         }
     }
 
+    fn began(&mut self, lease: &Lease) {
+        self.lease = Some(lease.clone());
+    }
+
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
         let (verdict, response, error) = self.judged(result);
-        let fence = self.lease.get().map(Lease::fence);
+        let fence = self.lease.as_ref().map(Lease::fence);
         let about = About { key: self.key.as_ref(), delivery: Some(&self.delivery), fence };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
         let response = told(&self.config, verdict, response, error, about);

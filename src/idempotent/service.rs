@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -104,18 +104,17 @@ where
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let (sender, answer) = oneshot::channel();
-    let lease = Arc::new(OnceLock::new());
     let key = keys.as_ref().map(|keys| keys.key.clone());
     let answering = Answering {
         config: config.clone(),
         delivery: delivery.clone(),
         key,
-        lease: lease.clone(),
+        lease: None,
         sender,
         gone: None,
         buffered,
     };
-    let handler = Handler { ready, request, lease, response_limit: config.response_limit };
+    let handler = Handler { ready, request, response_limit: config.response_limit };
     let answer = match keys {
         Some(keys) => keys.guard(&config, &delivery, handler, answering, answer).await,
         None => attached(unguarded(handler, answering), answer).await,
@@ -181,11 +180,8 @@ impl Keys {
         R: Body<Error: Into<BoxError>> + Send + 'static,
     {
         let note = Note {
-            message: delivery
-                .message_id()
-                .or_else(|| delivery.event().map(CloudEvent::id))
-                .map(str::to_owned),
-            delivery: delivery.subscription().map(str::to_owned),
+            message: delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id)).map(Arc::from),
+            delivery: delivery.subscription().map(Arc::from),
         };
         let mut settings = config.settings.clone();
         let Some(entity) = self.entity else {
@@ -277,8 +273,6 @@ where
 struct Handler<S, B> {
     ready: S,
     request: Request<B>,
-    /// Told to whoever logs the delivery.
-    lease: Arc<OnceLock<Lease>>,
     response_limit: usize,
 }
 
@@ -290,9 +284,7 @@ impl<S, B> Handler<S, B> {
         R: Body<Error: Into<BoxError>>,
     {
         if let Some(lease) = lease {
-            self.request.extensions_mut().insert(lease.clone());
-            // Set once: a handler runs once.
-            let _ = self.lease.set(lease);
+            self.request.extensions_mut().insert(lease);
         }
         let response = self.ready.call(self.request).await.map_err(Into::into)?;
         let (parts, body) = response.into_parts();

@@ -1,5 +1,6 @@
 //! The state machine: the transition table as pure functions over a record. No store, no clock, no waiting.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::Stored;
@@ -32,8 +33,8 @@ impl Ask {
 /// Who works on the key, for the receipt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Note {
-    pub(crate) message: Option<String>,
-    pub(crate) delivery: Option<String>,
+    pub(crate) message: Option<Arc<str>>,
+    pub(crate) delivery: Option<Arc<str>>,
 }
 
 impl Note {

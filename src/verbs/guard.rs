@@ -58,6 +58,8 @@ pub(crate) enum Uncertain {
 pub(crate) trait Reply<T>: Send + 'static {
     /// Ends when nobody waits for the result any more.
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
+    /// The work begins under this lease.
+    fn began(&mut self, _: &Lease) {}
     fn send(self, result: Result<Ran<T>, RunError>);
 }
 
@@ -113,6 +115,7 @@ where
     };
     claim.begin();
     let lease = Lease::of(&claim);
+    reply.began(&lease);
     // The call itself may panic too, so it is made inside of the future.
     let handle = lease.clone();
     let work =
