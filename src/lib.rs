@@ -1,10 +1,13 @@
 //! One recorded success per key for each Google Cloud Pub/Sub push.
 
+mod disabled;
 mod key;
 mod lease;
 mod random;
 pub mod store;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod verbs;
 

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guard::{self, Plan, Ran};
+use super::guard::{self, Plan};
 use super::settings::Settings;
 use crate::key::{InvalidKey, Key};
 use crate::lease::{Lease, Misuse, Note, RunError, Skip};
@@ -134,21 +133,9 @@ impl<V: sealed::Named> Guarded<V> {
     {
         let key = self.key.map_err(RunError::Key)?;
         self.settings.checked().map_err(|setting| RunError::Misuse(Misuse::Setting(setting.to_string())))?;
-        let hook = self.settings.on_uncertain.clone();
-        let plan = Plan {
-            key: key.clone(),
-            store: self.store,
-            settings: self.settings,
-            digest: None,
-            note: Note::default(),
-        };
-        let Ran { value, uncertain } = guard::run(plan, work).await?;
-        if let Some(why) = uncertain {
-            tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
-            // Observation never changes what happens.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook.inspect(|hook| hook(&key))));
-        }
-        Ok(value)
+        let plan =
+            Plan { key, store: self.store, settings: self.settings, digest: None, note: Note::default() };
+        guard::run(plan, work).await.map(|ran| ran.value)
     }
 }
 
