@@ -13,7 +13,6 @@ use super::pending::is_pending;
 use super::settings::Settings;
 use super::settle::{self, settle};
 use super::told::Told;
-pub(crate) use super::watch::message;
 use super::watch::{Panic, watch};
 use crate::disabled::disabled;
 use crate::key::Key;
@@ -172,6 +171,12 @@ where
     W: Future<Output = Result<T, BoxError>> + Send,
 {
     AssertUnwindSafe(async move { work(lease).await }).catch_unwind()
+}
+
+/// What a panic said.
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 /// What is in the way of a claim.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::guard::Reply;
+use super::guard::{Reply, message};
 use super::settings::Settings;
 use crate::lease::{Claim, Commit, Lease, claim_limit};
 use crate::store::BoxError;
@@ -80,12 +80,6 @@ pub(super) async fn watch<T, R: Reply<T>>(
 /// Calls what may drop a value of the user's, or call a hook: a panic there changes nothing.
 pub(super) fn unhurt(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
-}
-
-/// What a panic said.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.

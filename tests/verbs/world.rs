@@ -159,6 +159,14 @@ impl Log {
     }
 }
 
+impl Log {
+    /// How many lines warn of that.
+    pub(crate) fn warnings(&self, of: &str) -> usize {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| line.contains("WARN") && line.contains(of)).count()
+    }
+}
+
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
