@@ -162,7 +162,9 @@ macro_rules! runs {
                 T: Send + 'static,
                 W: Future<Output = Result<T, BoxError>> + Send + 'static,
             {
-                self.run_with(|_| work).await
+                // Boxed, or each level of nesting would multiply the size of the caller's future.
+                let work = Box::pin(work);
+                self.run_with(move |_| work).await
             }
 
             /// The same, for work that looks at its [`Lease`]: fence, history, effect ids.
@@ -175,6 +177,7 @@ macro_rules! runs {
                 F: FnOnce(Lease) -> W + Send + 'static,
                 W: Future<Output = Result<T, BoxError>> + Send + 'static,
             {
+                let work = Box::new(work);
                 ($map)(self.guarded(work).await)
             }
         }

@@ -10,13 +10,13 @@ fn over_the_bound_on_detached_work_nothing_new_is_admitted() {
         let mut callers = Vec::new();
         for n in 0..1024 {
             let done = done.clone();
-            let slow = async move {
+            let work = async move {
                 tokio::time::sleep(seconds(60)).await;
                 done.add();
                 Ok(())
             };
             #[expect(clippy::disallowed_methods, reason = "the caller, which the tracker must not wait for")]
-            callers.push(tokio::spawn(world.lock(format!("k{n}")).run(slow)));
+            callers.push(tokio::spawn(world.lock(format!("k{n}")).run(work)));
         }
         tokio::time::sleep(SECOND).await;
         world.lock("while they are there").run(runs.work()).await.unwrap();

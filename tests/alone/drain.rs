@@ -8,7 +8,7 @@ use pushonce::{Drained, RunError, drain};
 use tokio::time::Instant;
 
 use crate::alone;
-use crate::world::{Runs, SECOND, World, begin, seconds};
+use crate::world::{Runs, SECOND, World, begin, seconds, slow};
 
 fn is_shutdown<T>(result: &Result<T, RunError>) -> bool {
     matches!(result, Err(RunError::Shutdown(_)))
@@ -20,8 +20,8 @@ fn work_that_ends_in_time_is_recorded_and_answered_and_nothing_new_is_admitted()
     let name = "drain::work_that_ends_in_time_is_recorded_and_answered_and_nothing_new_is_admitted";
     alone(name, &[], async {
         let (world, runs) = (World::new(), Runs::default());
-        let slow = async { Ok(tokio::time::sleep(seconds(3)).await) };
-        let caller = begin(world.lock("k").run(slow)).await;
+        let work = slow(seconds(3));
+        let caller = begin(world.lock("k").run(work)).await;
         let drained = begin(drain(seconds(8))).await;
         world.chaos.take();
         assert!(is_shutdown(&world.lock("new").run(runs.work()).await));
@@ -40,9 +40,9 @@ fn longer_work_is_stopped_before_the_limit_and_its_key_left_to_lapse_unless_it_i
     let name = "drain::longer_work_is_stopped_before_the_limit_and_its_key_left_to_lapse_unless_it_is_safe_to_cancel";
     alone(name, &[], async {
         let world = World::new();
-        let slow = || async { Ok(tokio::time::sleep(seconds(60)).await) };
-        let lapsing = begin(world.lock("lapsing").run(slow())).await;
-        let safe = begin(world.lock("safe").cancel_safe().run(slow())).await;
+        let work = || slow(seconds(60));
+        let lapsing = begin(world.lock("lapsing").run(work())).await;
+        let safe = begin(world.lock("safe").cancel_safe().run(work())).await;
         let began = Instant::now();
         assert_eq!(drain(seconds(8)).await, Drained { cancelled: true, left: 0 });
         assert!(began.elapsed() <= seconds(8), "{:?}", began.elapsed());
@@ -57,8 +57,8 @@ fn longer_work_is_stopped_before_the_limit_and_its_key_left_to_lapse_unless_it_i
 fn a_waiter_goes_at_once_and_holds_nothing() {
     alone("drain::a_waiter_goes_at_once_and_holds_nothing", &[], async {
         let (world, runs) = (World::new(), Runs::default());
-        let slow = async { Ok(tokio::time::sleep(seconds(3)).await) };
-        let holder = begin(world.mutex("k").run(slow)).await;
+        let work = slow(seconds(3));
+        let holder = begin(world.mutex("k").run(work)).await;
         let waiter = begin(world.mutex("k").wait(seconds(60)).run(runs.work())).await;
         let (drained, began) = (begin(drain(seconds(8))).await, Instant::now());
         assert!(is_shutdown(&waiter.await.unwrap()));
@@ -113,7 +113,7 @@ fn work_that_ends_as_it_is_cancelled_is_recorded_and_never_released() {
     alone("drain::work_that_ends_as_it_is_cancelled_is_recorded_and_never_released", &[], async {
         let world = World::new();
         world.chaos.next(On::Complete, Fault::Fail);
-        let just = async { Ok(tokio::time::sleep(seconds(7)).await) };
+        let just = slow(seconds(7));
         let caller = begin(world.lock("k").cancel_safe().run(just)).await;
         let _ = drain(seconds(8)).await;
         caller.await.unwrap().unwrap();

@@ -4,7 +4,7 @@ use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, Progress, State};
 use pushonce::{History, RunError, Skip};
 
-use crate::world::{Log, Runs, World, begin, is_unavailable, seconds};
+use crate::world::{Log, Runs, World, begin, is_unavailable, seconds, slow};
 
 #[tokio::test(start_paused = true)]
 async fn it_runs_once_and_then_answers_none() {
@@ -56,8 +56,8 @@ async fn a_finished_duplicate_is_not_said_to_be_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_second_one_while_the_first_is_at_work_does_not_run() {
     let (world, again) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(60)).await) };
-    let first = begin(world.at_most_once("k").run(slow)).await;
+    let work = slow(seconds(60));
+    let first = begin(world.at_most_once("k").run(work)).await;
     assert_eq!(world.at_most_once("k").run(again.work()).await.unwrap(), None);
     assert_eq!(first.await.unwrap().unwrap(), Some(()));
     assert_eq!(again.count(), 0);
@@ -66,8 +66,8 @@ async fn a_second_one_while_the_first_is_at_work_does_not_run() {
 #[tokio::test(start_paused = true)]
 async fn under_a_live_lock_it_is_in_progress_and_not_lost() {
     let (world, again) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(60)).await) };
-    let first = begin(world.lock("k").run(slow)).await;
+    let work = slow(seconds(60));
+    let first = begin(world.lock("k").run(work)).await;
     let held = world.at_most_once("k").run(again.work()).await;
     assert!(matches!(held, Err(RunError::Skipped(Skip::InProgress { .. }))), "{held:?}");
     first.await.unwrap().unwrap();
@@ -77,8 +77,8 @@ async fn under_a_live_lock_it_is_in_progress_and_not_lost() {
 #[tokio::test(start_paused = true)]
 async fn the_window_counts_from_the_mark_and_not_from_the_success() {
     let (world, runs) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(40)).await) };
-    world.at_most_once("k").ttl(seconds(60)).run(slow).await.unwrap();
+    let work = slow(seconds(40));
+    world.at_most_once("k").ttl(seconds(60)).run(work).await.unwrap();
     tokio::time::sleep(seconds(19)).await;
     assert_eq!(world.at_most_once("k").run(runs.work()).await.unwrap(), None);
     tokio::time::sleep(seconds(1)).await;

@@ -3,7 +3,7 @@
 use pushonce::store::record::{Ended, State};
 use pushonce::{History, RunError, Skip, TimedOut};
 
-use crate::world::{Runs, World, find, seconds};
+use crate::world::{Runs, World, find, seconds, slow};
 
 /// Tells when it is dropped.
 struct Dropped(Runs);
@@ -47,7 +47,7 @@ async fn work_that_is_safe_to_cancel_is_released_as_unknown_at_once() {
 #[tokio::test(start_paused = true)]
 async fn work_that_succeeds_at_its_very_limit_is_recorded() {
     let world = World::new();
-    let work = async { Ok(tokio::time::sleep(seconds(10)).await) };
+    let work = slow(seconds(10));
     world.lock("k").work_timeout(seconds(10)).cancel_safe().run(work).await.unwrap();
     assert_eq!(world.state("k").await, Some(State::Done));
 }

@@ -7,7 +7,7 @@ use pushonce::store::record::{Ended, State};
 use pushonce::{Guarded, Lock, RunError};
 use tokio::time::Instant;
 
-use crate::world::{Log, Runs, World, is_unavailable, seconds};
+use crate::world::{Log, Runs, World, is_unavailable, seconds, slow};
 
 /// A lock, and how often it said that its outcome is uncertain.
 fn watched(world: &World) -> (Guarded<Lock>, Runs) {
@@ -94,8 +94,8 @@ async fn a_late_completion_after_a_take_over_changes_nothing_and_is_told() {
     let (log, _guard) = Log::capture();
     let world = World::new();
     let (guarded, told) = watched(&world);
-    let slow = async { Ok(tokio::time::sleep(seconds(30)).await) };
-    let zombie = crate::world::begin(guarded.lease(seconds(10)).run(slow)).await;
+    let work = slow(seconds(30));
+    let zombie = crate::world::begin(guarded.lease(seconds(10)).run(work)).await;
     tokio::time::sleep(seconds(10)).await;
     world.lock("k").run(async { Ok(()) }).await.unwrap();
     let record = world.record("k").await.unwrap();
@@ -114,7 +114,7 @@ async fn a_failed_zombie_does_not_release_its_successor() {
     };
     let zombie = crate::world::begin(world.lock("k").lease(seconds(10)).run(zombie)).await;
     tokio::time::sleep(seconds(10)).await;
-    let heir = async { Ok(tokio::time::sleep(seconds(60)).await) };
+    let heir = slow(seconds(60));
     let heir = crate::world::begin(world.lock("k").run(heir)).await;
     let record = world.record("k").await.unwrap();
     assert!(matches!(zombie.await.unwrap(), Err(RunError::Work(_))));

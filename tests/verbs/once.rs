@@ -7,7 +7,7 @@ use pushonce::store::record::{Progress, State};
 use pushonce::testing::ManualClock;
 use pushonce::{History, RunError, Skip};
 
-use crate::world::{Runs, World, begin, crash, seconds};
+use crate::world::{Runs, World, begin, crash, seconds, slow};
 
 #[tokio::test(start_paused = true)]
 async fn a_recorded_key_is_skipped_until_its_ttl_has_passed() {
@@ -95,8 +95,8 @@ fn a_crashed_holder_is_taken_over_when_its_lease_lapses_and_the_next_run_is_warn
 #[tokio::test(start_paused = true)]
 async fn work_that_outlives_its_lease_is_recorded_if_nobody_took_the_key_over() {
     let world = World::new();
-    let slow = async { Ok(tokio::time::sleep(seconds(30)).await) };
-    world.lock("k").lease(seconds(10)).run(slow).await.unwrap();
+    let work = slow(seconds(30));
+    world.lock("k").lease(seconds(10)).run(work).await.unwrap();
     assert_eq!(world.state("k").await, Some(State::Done));
 }
 

@@ -8,7 +8,7 @@ use pushonce::store::record::{Progress, State};
 use pushonce::testing::ManualClock;
 use pushonce::{History, Lease, RunError, Skip};
 
-use crate::world::{Runs, SECOND, World, begin, crash, seconds};
+use crate::world::{Runs, SECOND, World, begin, crash, seconds, slow};
 
 fn in_progress<T: std::fmt::Debug>(result: Result<T, RunError>) -> Duration {
     match result {
@@ -20,8 +20,8 @@ fn in_progress<T: std::fmt::Debug>(result: Result<T, RunError>) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_over_long_work_under_a_short_lease_that_is_renewed() {
     let (world, runs) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(60)).await) };
-    let holder = begin(world.lock("k").lease(seconds(9)).renew().run(slow)).await;
+    let work = slow(seconds(60));
+    let holder = begin(world.lock("k").lease(seconds(9)).renew().run(work)).await;
     let fence = world.record("k").await.unwrap().fence;
     for _ in 0..59 {
         tokio::time::sleep(SECOND).await;
@@ -60,8 +60,8 @@ fn a_crash_of_a_renewing_holder_frees_the_key_within_its_short_lease() {
 async fn a_lease_is_first_renewed_a_third_after_the_claim_was_sent_and_not_after_it_was_answered() {
     let world = World::new();
     world.chaos.next(On::Claim, Fault::Stall(Duration::from_millis(2900)));
-    let slow = async { Ok(tokio::time::sleep(seconds(20)).await) };
-    let holder = begin(world.lock("k").lease(seconds(9)).renew().run(slow)).await;
+    let work = slow(seconds(20));
+    let holder = begin(world.lock("k").lease(seconds(9)).renew().run(work)).await;
     tokio::time::sleep(Duration::from_millis(3500)).await;
     assert_eq!(world.chaos.trips().swaps, 2, "the claim and one renewal");
     holder.await.unwrap().unwrap();
@@ -151,8 +151,8 @@ async fn a_renewal_in_flight_never_undoes_the_completion_that_follows() {
     for fault in [Fault::Stall(SECOND), Fault::Late(SECOND), Fault::LoseAnswer, Fault::LoseBefore] {
         let world = World::new();
         world.chaos.next(On::Renew, fault);
-        let slow = async { Ok(tokio::time::sleep(Duration::from_millis(3100)).await) };
-        world.lock("k").lease(seconds(9)).renew().run(slow).await.unwrap();
+        let work = slow(Duration::from_millis(3100));
+        world.lock("k").lease(seconds(9)).renew().run(work).await.unwrap();
         tokio::time::sleep(seconds(20)).await;
         assert!(!world.chaos.has_next(), "{fault:?}: no renewal was in flight");
         assert_eq!(world.state("k").await, Some(State::Done), "{fault:?}");
@@ -164,8 +164,8 @@ async fn a_stalled_renewal_does_not_hold_up_the_answer() {
     let world = World::new();
     world.chaos.next(On::Renew, Fault::Stall(seconds(30)));
     let began = tokio::time::Instant::now();
-    let slow = async { Ok(tokio::time::sleep(seconds(11)).await) };
-    world.lock("k").lease(seconds(30)).renew().run(slow).await.unwrap();
+    let work = slow(seconds(11));
+    world.lock("k").lease(seconds(30)).renew().run(work).await.unwrap();
     assert!(began.elapsed() <= Duration::from_millis(12_500), "{:?}", began.elapsed());
     assert_eq!(world.state("k").await, Some(State::Done));
 }

@@ -7,7 +7,7 @@ use pushonce::store::record::{Ended, State};
 use pushonce::{RunError, Skip};
 use tokio::time::Instant;
 
-use crate::world::{Runs, SECOND, World, begin, hang_up, seconds};
+use crate::world::{Runs, SECOND, World, begin, hang_up, seconds, slow};
 
 #[tokio::test(start_paused = true)]
 async fn a_mutex_waits_five_seconds_and_then_says_that_it_is_in_progress() {
@@ -24,14 +24,14 @@ async fn a_mutex_waits_five_seconds_and_then_says_that_it_is_in_progress() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_does_not_wait_unless_it_is_told_to() {
     let world = World::new();
-    let slow = || async { Ok(tokio::time::sleep(seconds(3)).await) };
-    let holder = begin(world.lock("k").run(slow())).await;
+    let work = || slow(seconds(3));
+    let holder = begin(world.lock("k").run(work())).await;
     let began = Instant::now();
-    let at_once = world.lock("k").run(slow()).await;
+    let at_once = world.lock("k").run(work()).await;
     assert!(matches!(at_once, Err(RunError::Skipped(Skip::InProgress { .. }))), "{at_once:?}");
     assert_eq!(began.elapsed(), Duration::ZERO);
     // F44: a short wait turns "in progress" into "duplicate".
-    let waited = world.lock("k").wait(seconds(5)).run(slow()).await;
+    let waited = world.lock("k").wait(seconds(5)).run(work()).await;
     assert!(matches!(waited, Err(RunError::Skipped(Skip::Duplicate { .. }))), "{waited:?}");
     assert!(began.elapsed() < Duration::from_millis(3300), "{:?}", began.elapsed());
     holder.await.unwrap().unwrap();
@@ -49,8 +49,8 @@ async fn a_waiter_is_woken_when_the_lease_of_the_holder_lapses() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_caller_hung_up_asks_no_more_and_never_starts() {
     let (world, runs) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(3)).await) };
-    let holder = begin(world.mutex("k").run(slow)).await;
+    let work = slow(seconds(3));
+    let holder = begin(world.mutex("k").run(work)).await;
     let waiter = begin(world.mutex("k").wait(seconds(60)).run(runs.work())).await;
     hang_up(waiter).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -65,8 +65,8 @@ async fn a_waiter_whose_caller_hung_up_asks_no_more_and_never_starts() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_caller_hangs_up_as_it_wins_gives_the_key_back_and_never_starts() {
     let (world, runs) = (World::new(), Runs::default());
-    let slow = async { Ok(tokio::time::sleep(seconds(3)).await) };
-    let holder = begin(world.mutex("k").run(slow)).await;
+    let work = slow(seconds(3));
+    let holder = begin(world.mutex("k").run(work)).await;
     let waiter = begin(world.mutex("k").wait(seconds(60)).run(runs.work())).await;
     holder.await.unwrap().unwrap();
     world.chaos.next(On::Claim, Fault::Stall(seconds(2)));

@@ -101,6 +101,12 @@ impl Runs {
     }
 }
 
+/// Work that takes so long and succeeds.
+pub(crate) async fn slow(length: Duration) -> Result<(), pushonce::store::BoxError> {
+    tokio::time::sleep(length).await;
+    Ok(())
+}
+
 /// Runs the future until it has done what it can at this instant, and keeps it.
 pub(crate) async fn begin<F: Future<Output: Send + 'static> + Send + 'static>(
     future: F,
@@ -153,17 +159,13 @@ impl Log {
 
     /// The lines of one event.
     pub(crate) fn event(&self, name: &str) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let event = format!("event=\"{name}\"");
-        text.lines().filter(|line| line.contains(&event)).map(str::to_owned).collect()
+        self.lines(&format!("event=\"{name}\""))
     }
-}
 
-impl Log {
-    /// How many lines warn of that.
-    pub(crate) fn warnings(&self, of: &str) -> usize {
+    /// The lines that say that.
+    pub(crate) fn lines(&self, that: &str) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().filter(|line| line.contains("WARN") && line.contains(of)).count()
+        text.lines().filter(|line| line.contains(that)).map(str::to_owned).collect()
     }
 }
 
