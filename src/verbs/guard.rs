@@ -156,7 +156,6 @@ where
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
     R: Reply<T>,
 {
-    tracing::warn!(key = %plan.key, "PUSHONCE_DISABLED is set: this runs unguarded, as often as it is delivered");
     let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
     let work = caught(work, lease.clone());
     let (end, _detached) = watch(work, None, &lease, &plan.settings, &mut reply).await;

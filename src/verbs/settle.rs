@@ -32,12 +32,10 @@ enum Fate {
 
 /// What the end of the work means.
 pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
-    let (error, fate) = match end {
+    let (error, fate) = match end.told_apart() {
         End::Done(value) => return Ok(value),
-        End::Failed(error) => match error.downcast::<NotStarted>() {
-            Ok(refused) => (refused.0, Fate::Undone),
-            Err(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
-        },
+        End::NotStarted(error) => (error, Fate::Undone),
+        End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
         End::Panicked(message) => {
             (RunError::Work(Panicked { message }.into()), Fate::Released(Ended::Unknown))
         }
@@ -89,6 +87,26 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
             Commit::FencedOut => {
                 tracing::warn!(key = %plan.key, completes, "fenced out before it could be stored after the answer");
             }
+        }
+    }
+}
+
+impl<T> End<T> {
+    /// The work of an outer guard may be an inner guard, whose error says how the work really ended.
+    fn told_apart(self) -> Self {
+        let Self::Failed(error) = self else { return self };
+        if let Some(panicked) = error.downcast_ref::<Panicked>() {
+            return Self::Panicked(panicked.message.clone());
+        }
+        if let Some(late) = error.downcast_ref::<TimedOut>() {
+            return Self::TimedOut(late.limit);
+        }
+        if let Some(RunError::Shutdown(_)) = error.downcast_ref() {
+            return Self::Cancelled;
+        }
+        match error.downcast::<NotStarted>() {
+            Ok(refused) => Self::NotStarted(refused.0),
+            Err(error) => Self::Failed(error),
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::guard::{Reply, message};
 use super::settings::Settings;
-use crate::lease::{Claim, Commit, Lease, claim_limit};
+use crate::lease::{Claim, Commit, Lease, RunError, claim_limit};
 use crate::store::BoxError;
 use crate::store::record::Verb;
 use crate::task::{self, Detached};
@@ -23,6 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
+    NotStarted(RunError),
     Panicked(String),
     TimedOut(Duration),
     Cancelled,

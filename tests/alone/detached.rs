@@ -15,7 +15,6 @@ fn over_the_bound_on_detached_work_nothing_new_is_admitted() {
                 done.add();
                 Ok(())
             };
-            #[expect(clippy::disallowed_methods, reason = "the caller, which the tracker must not wait for")]
             callers.push(tokio::spawn(world.lock(format!("k{n}")).run(work)));
         }
         tokio::time::sleep(SECOND).await;

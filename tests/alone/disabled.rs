@@ -24,7 +24,7 @@ fn disabled_work_runs_as_often_as_it_is_asked_for_and_no_store_is_asked() {
         assert_eq!(world.mutex("k").run(nested).await.unwrap(), "inner");
         assert_eq!((runs.count(), world.chaos.trips()), (6, Trips::default()));
         let warnings = log.lines("PUSHONCE_DISABLED");
-        assert!(warnings.len() == 8 && warnings.iter().all(|line| line.contains("WARN")), "{warnings:?}");
+        assert!(warnings.len() == 1 && warnings.iter().all(|line| line.contains("WARN")), "{warnings:?}");
     });
 }
 

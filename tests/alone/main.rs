@@ -1,7 +1,5 @@
 //! What changes a whole process for good: each test runs in a process of its own.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 mod detached;
 mod disabled;
 mod drain;

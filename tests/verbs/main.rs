@@ -1,7 +1,5 @@
 //! The verbs on the memory store, behind a store that makes faults, on paused time.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 mod at_most_once;
 mod callers;
 mod cancelling;
