@@ -7,7 +7,7 @@ use pushonce::store::record::{Ended, State};
 use pushonce::{Guarded, Lock, RunError};
 use tokio::time::Instant;
 
-use crate::world::{Log, Runs, World, is_unavailable, seconds, slow};
+use crate::world::{Log, Runs, World, begin, is_unavailable, seconds, slow};
 
 /// A lock, and how often it said that its outcome is uncertain.
 fn watched(world: &World) -> (Guarded<Lock>, Runs) {
@@ -66,16 +66,21 @@ async fn while_a_completion_is_pending_this_process_does_not_run_its_key_again_e
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completion_that_hangs_is_pending_too() {
-    let (world, again) = (World::new(), Runs::default());
-    world.chaos.always(On::Complete, Fault::LoseBefore);
-    world.chaos.always(On::Read, Fault::Stall(seconds(60)));
-    world.lock("k").lease(seconds(3)).run(async { Ok(()) }).await.unwrap();
-    let refused = world.lock("k").run(again.work()).await;
-    assert!(is_unavailable(&refused), "{refused:?}");
-    world.chaos.heal();
-    world.until("k", State::Done).await;
-    assert_eq!(again.count(), 0);
+async fn a_completion_that_hangs_is_pending_too_before_its_answer_and_after() {
+    // The lease lapses before the short patience is over, and while the next round of tries hangs.
+    for (lease, lapsed) in [(3, 4), (15, 17)] {
+        let (world, again) = (World::new(), Runs::default());
+        world.chaos.always(On::Complete, Fault::LoseBefore);
+        world.chaos.always(On::Read, Fault::Stall(seconds(60)));
+        let holder = begin(world.lock("k").lease(seconds(lease)).run(async { Ok(()) })).await;
+        tokio::time::sleep(seconds(lapsed)).await;
+        let refused = world.lock("k").run(again.work()).await;
+        assert!(is_unavailable(&refused), "{refused:?}");
+        holder.await.unwrap().unwrap();
+        world.chaos.heal();
+        world.until("k", State::Done).await;
+        assert_eq!(again.count(), 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +100,7 @@ async fn a_late_completion_after_a_take_over_changes_nothing_and_is_told() {
     let world = World::new();
     let (guarded, told) = watched(&world);
     let work = slow(seconds(30));
-    let zombie = crate::world::begin(guarded.lease(seconds(10)).run(work)).await;
+    let zombie = begin(guarded.lease(seconds(10)).run(work)).await;
     tokio::time::sleep(seconds(10)).await;
     world.lock("k").run(async { Ok(()) }).await.unwrap();
     let record = world.record("k").await.unwrap();
@@ -112,10 +117,10 @@ async fn a_failed_zombie_does_not_release_its_successor() {
         tokio::time::sleep(seconds(30)).await;
         Err::<(), _>("no".into())
     };
-    let zombie = crate::world::begin(world.lock("k").lease(seconds(10)).run(zombie)).await;
+    let zombie = begin(world.lock("k").lease(seconds(10)).run(zombie)).await;
     tokio::time::sleep(seconds(10)).await;
     let heir = slow(seconds(60));
-    let heir = crate::world::begin(world.lock("k").run(heir)).await;
+    let heir = begin(world.lock("k").run(heir)).await;
     let record = world.record("k").await.unwrap();
     assert!(matches!(zombie.await.unwrap(), Err(RunError::Work(_))));
     assert_eq!(world.record("k").await.unwrap(), record);

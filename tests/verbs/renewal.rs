@@ -6,7 +6,7 @@ use std::time::Duration;
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Progress, State};
 use pushonce::testing::ManualClock;
-use pushonce::{History, Lease, RunError, Skip};
+use pushonce::{History, IntoKey, Lease, RunError, Skip};
 
 use crate::world::{Runs, SECOND, World, begin, crash, seconds, slow};
 
@@ -70,7 +70,8 @@ async fn a_lease_is_first_renewed_a_third_after_the_claim_was_sent_and_not_after
 /// A work that ends when its lease is lost, and says when that was.
 async fn until_lost(lease: Lease) -> Result<Duration, pushonce::store::BoxError> {
     let began = tokio::time::Instant::now();
-    lease.lost().await;
+    // Far beyond what any of these tests allows, so that a lease that is never lost fails and does not hang.
+    tokio::time::timeout(seconds(600), lease.lost()).await?;
     assert_eq!(lease.left(), Duration::ZERO);
     Ok(began.elapsed())
 }
@@ -144,6 +145,19 @@ async fn a_holder_that_slept_past_its_lease_is_told_and_never_steals_its_claim_b
     release.send(()).unwrap();
     heir.await.unwrap().unwrap();
     assert_eq!((world.state("k").await, uncertain.count()), (Some(State::Done), 1));
+}
+
+// F59
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_finds_the_record_gone_tells_the_work_at_once() {
+    let (world, uncertain) = (World::new(), Runs::default());
+    let hook = uncertain.clone();
+    let guarded = world.lock("k").lease(seconds(9)).renew().on_uncertain(move |_| hook.add());
+    let holder = begin(guarded.run_with(until_lost)).await;
+    world.memory.forget(&"k".into_key().unwrap());
+    let held = holder.await.unwrap().unwrap();
+    assert!(held <= seconds(4), "{held:?}");
+    assert_eq!((world.state("k").await, uncertain.count()), (None, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) store: Arc<dyn Store>,
-    memory: Arc<dyn Store>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
     }
 
     pub(crate) fn on(clock: Arc<dyn Clock>) -> Self {
-        let memory: Arc<dyn Store> = Arc::new(Memory::with_clock(clock.clone()));
+        let memory = Arc::new(Memory::with_clock(clock.clone()));
         let chaos = Chaos::new(memory.clone());
         Self { clock, store: chaos.clone(), chaos, memory }
     }
