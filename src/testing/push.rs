@@ -5,8 +5,7 @@ use std::future::{Future, poll_fn};
 
 use axum_core::body::Body;
 use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{GeneralPurpose, general_purpose::PAD};
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
@@ -18,7 +17,6 @@ use super::{Answer, impossible};
 use crate::random;
 use crate::store::BoxError;
 
-const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, PAD);
 /// What Pub/Sub calls itself.
 const AGENT: HeaderValue =
     HeaderValue::from_static("APIs-Google; (+https://developers.google.com/webmasters/APIs-Google.html)");
@@ -256,7 +254,7 @@ impl Push {
             "publish_time": self.publish_time,
         });
         if !self.data.is_empty() {
-            message["data"] = BASE64.encode(&self.data).into();
+            message["data"] = BASE64_STANDARD.encode(&self.data).into();
         }
         if !self.attributes.is_empty() {
             message["attributes"] = json!(self.attributes);
