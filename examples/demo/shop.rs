@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::BoxError;
 
 /// Short, so that the demo need not wait long for a dead instance. The default is 15 minutes.
-pub(crate) const LEASE: Duration = Duration::from_secs(3);
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
 const CONSUMER: &str = "charges";
 /// How long an order takes beyond its charge.
 const WORK: Duration = Duration::from_millis(400);

@@ -52,10 +52,10 @@ pub(super) type Older = Mutex<HashMap<Key, (Version, Duration)>>;
 
 /// A record, as old as it is made to look.
 pub(super) fn aged(older: &Older, key: &Key, mut stored: Stored) -> Stored {
-    if let Some((version, by)) = lock(older).get(key) {
-        if *version == stored.version {
-            stored.age = stored.age.saturating_add(*by);
-        }
+    if let Some((version, by)) = lock(older).get(key)
+        && *version == stored.version
+    {
+        stored.age = stored.age.saturating_add(*by);
     }
     stored
 }
