@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
 use axum::routing::post;
 use pushonce::attribute;
 use pushonce::store::record::{Ended, State};
@@ -20,10 +22,21 @@ use crate::world::{Runs, World, app, message, push};
 struct Served(std::net::SocketAddr, JoinHandle<()>);
 
 impl Served {
-    async fn of(app: Router) -> Self {
+    /// Serves it. The second value is told of each request whose future has ended, also by a hang-up.
+    async fn of(app: Router) -> (Self, Arc<Notify>) {
+        let ended = Arc::new(Notify::new());
+        let tell = ended.clone();
+        let app = app.layer(from_fn(move |request: Request, next: Next| {
+            let end = End(tell.clone());
+            async move {
+                let answer = next.run(request).await;
+                drop(end);
+                answer
+            }
+        }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        Self(at, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+        (Self(at, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() })), ended)
     }
 
     /// Sends a push and does not wait for its answer.
@@ -33,6 +46,15 @@ impl Served {
         let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
         stream
+    }
+}
+
+/// Tells that it was dropped.
+struct End(Arc<Notify>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.notify_one();
     }
 }
 
@@ -66,12 +88,12 @@ async fn work_whose_caller_hung_up_is_finished_and_recorded() {
         }),
         world.layer(),
     );
-    let served = Served::of(app.clone()).await;
+    let (served, ended) = Served::of(app.clone()).await;
     let caller = served.send(&json!({ "messageId": "m" })).await;
     started.notified().await;
     drop(caller);
-    // The server has seen it: the same key is still held, by work that nobody waits for.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // The request's own future is gone, and its work goes on.
+    ended.notified().await;
     assert_eq!(push(&app, "m").await.told(), (503, "in-progress"));
     log.outcome();
     release.notify_one();
@@ -91,10 +113,11 @@ async fn work_whose_caller_hung_up_is_released_where_it_fails() {
         released.notified().await;
         http::StatusCode::BAD_GATEWAY
     });
-    let served = Served::of(app(handler, world.layer())).await;
+    let (served, ended) = Served::of(app(handler, world.layer())).await;
     let caller = served.send(&json!({ "messageId": "m" })).await;
     started.notified().await;
     drop(caller);
+    ended.notified().await;
     release.notify_one();
     until(async || world.stands("m").await == Some((State::Released, Ended::Failed, 1))).await;
 }
@@ -113,7 +136,7 @@ async fn a_caller_that_hangs_up_while_it_waits_for_its_entity_never_starts_the_w
     let layer = world.layer().serialize(attribute("po")).serialize_wait(Duration::from_secs(300));
     let app = app(handler, layer);
     let order = |id: &str| json!({ "messageId": id, "attributes": { "po": "1" } });
-    let served = Served::of(app.clone()).await;
+    let (served, _ended) = Served::of(app.clone()).await;
     let mut first = served.send(&order("m-1")).await;
     started.notified().await;
     let second = served.send(&order("m-2")).await;

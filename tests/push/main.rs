@@ -7,6 +7,7 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
+mod alone;
 mod at_most_once;
 mod bodies;
 mod callers;
