@@ -68,7 +68,7 @@ async fn orders_refuses_a_number_that_is_none() {
     for bad in ["ten", "1.5", "-1", "15m"] {
         refused(&[("LEASE_SECONDS", bad)], "`LEASE_SECONDS` is").await;
     }
-    refused(&[("LEASE_SECONDS", "0")], "`lease` is 0ns: expected more than zero").await;
+    refused(&[("LEASE_SECONDS", "0")], "`lease` is 0ns: expected at least a millisecond").await;
     refused(&[("TTL_SECONDS", "99999999999999")], "`ttl` is").await;
     for bad in ["http", "65536", "-1"] {
         refused(&[("PORT", bad)], "`PORT` is").await;

@@ -1,14 +1,10 @@
 //! The service: what happens to one request, from its first byte to its answer.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response};
 use http_body::Body;
@@ -16,19 +12,20 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::answer::{Answering, HandlerFailed, Refusal, refuse};
-use super::body::{self, Limits};
-use super::layer::{Config, PayloadCheck, Unguarded};
-use super::report::chain;
-use crate::key::{Consumer, InvalidKey, Key, join};
-use crate::lease::{Lease, Note, Panicked, RunError, Shutdown};
-use crate::pubsub::extract::{lift_body_limit, verdict};
-use crate::pubsub::{CloudEvent, Delivery, KeyRule, Shape};
+use super::answer::{Answering, refuse};
+use super::body;
+use super::config::Config;
+use super::handler::Handler;
+use super::keys::{self, Keys};
+use super::serialize::serialized;
+use crate::lease::{RunError, Shutdown};
+use crate::pubsub::Delivery;
+use crate::pubsub::extract::lift_body_limit;
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task::{Attached, attached};
 use crate::verbs::Settings;
-use crate::verbs::guard::{self, NotStarted, Plan, Ran, Reply};
+use crate::verbs::guard::{self, Plan};
 
 /// A service whose POSTs are guarded. Made by [`IdempotentLayer`](super::IdempotentLayer).
 #[derive(Clone)]
@@ -89,8 +86,7 @@ where
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let read = body::read(body, config.limits).await;
-    let (bytes, buffered) = match read {
+    let (bytes, buffered) = match body::read(body, config.limits).await {
         Ok(read) => read,
         Err(error) => return refuse(&config, &error.into(), None),
     };
@@ -104,11 +100,10 @@ where
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let (sender, answer) = oneshot::channel();
-    let key = keys.as_ref().map(|keys| keys.key.clone());
     let answering = Answering {
         config: config.clone(),
         delivery: delivery.clone(),
-        key,
+        key: keys.as_ref().map(|keys| keys.key.clone()),
         lease: None,
         sender,
         gone: None,
@@ -116,8 +111,10 @@ where
     };
     let handler = Handler { ready, request, response_limit: config.response_limit };
     let answer = match keys {
-        Some(keys) => keys.guard(&config, &delivery, handler, answering, answer).await,
-        None => attached(unguarded(handler, answering), answer).await,
+        Some(keys) => start(keys, &config, &delivery, handler, answering, answer).await,
+        None => {
+            attached(guard::unguarded(handler.run(None), config.settings.clone(), answering), answer).await
+        }
     };
     answer.unwrap_or_else(|| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
 }
@@ -126,198 +123,41 @@ where
 fn restored<B>(mut request: Request<B>, delivery: &Delivery) -> Request<B> {
     request.extensions_mut().insert(delivery.clone());
     lift_body_limit(&mut request);
-    // axum's `Json` answers 415 where an unwrapped push says nothing of its type, which would be nacked for ever.
-    if delivery.shape() == Shape::Unwrapped && !request.headers().contains_key(CONTENT_TYPE) {
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    }
+    // axum's `Json` answers 415 to a body of no type, as unwrapped pushes have, which would be nacked for ever.
+    request.headers_mut().entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     request
 }
 
-/// The keys of one push.
-struct Keys {
-    key: Key,
-    entity: Option<Key>,
-    digest: Option<[u8; 32]>,
-}
-
-impl Keys {
-    /// `None` where the message has no key and the layer allows that.
-    fn of(config: &Config, delivery: &Delivery) -> Result<Option<Self>, Refusal> {
-        let consumer = config.consumer.clone().map_err(RunError::Key)?;
-        let entity = match &config.serialize {
-            None => None,
-            Some(rule) => match rule.resolve(delivery)? {
-                None => return Err(Unkeyed::of(delivery, "the entity of `serialize`").into()),
-                Some(text) => Some(entity(rule, &consumer, text).map_err(RunError::Key)?),
-            },
-        };
-        let Some(text) = config.key.resolve(delivery)? else {
-            return match config.unguarded {
-                Unguarded::Allow => Ok(None),
-                Unguarded::Refuse => Err(Unkeyed::of(delivery, "the key").into()),
-            };
-        };
-        let key = Key::new(consumer, text).map_err(RunError::Key)?;
-        let digest = match config.check {
-            PayloadCheck::Off => None,
-            PayloadCheck::Alert | PayloadCheck::Refuse => Some(delivery.digest()?),
-        };
-        Ok(Some(Self { key, entity, digest }))
-    }
-
-    /// Starts the handler under the key, and under the entity's mutex where there is one.
-    fn guard<S, B, R>(
-        self,
-        config: &Config,
-        delivery: &Delivery,
-        handler: Handler<S, B>,
-        mut answering: Answering,
-        answer: oneshot::Receiver<Response<Bytes>>,
-    ) -> Attached<Response<Bytes>>
-    where
-        S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
-        B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
-        R: Body<Error: Into<BoxError>> + Send + 'static,
-    {
-        let note = Note {
-            message: delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id)).map(Arc::from),
-            delivery: delivery.subscription().map(Arc::from),
-        };
-        let mut settings = config.settings.clone();
-        let Some(entity) = self.entity else {
-            let plan =
-                Plan { key: self.key, store: config.store.clone(), settings, digest: self.digest, note };
-            return attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer);
-        };
-        let inner = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings.clone() };
-        // The time limit is the handler's alone: waiting for the entity has its own.
-        settings.work_timeout = None;
-        let store = config.store.clone();
-        let inner =
-            Plan { key: entity, store: store.clone(), settings: inner, digest: None, note: note.clone() };
-        let plan = Plan { key: self.key, store, settings, digest: self.digest, note };
-        let gone = CancellationToken::new();
-        answering.gone = Some(gone.clone());
-        attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)
-    }
-}
-
-/// The entity's key, in a key space of its own that no de-duplicated key can meet.
-fn entity(rule: &KeyRule, consumer: &Consumer, text: String) -> Result<Key, InvalidKey> {
-    let scope = rule.scope_name().unwrap_or(consumer.as_str()).to_owned();
-    Key::new(Consumer::reserved("serialize"), join(&[scope, text]))
-}
-
-/// Runs the handler under the entity's mutex. If that cannot be had the outer claim was for nothing,
-/// and says so to its guard.
-async fn serialized<S, B, R>(
-    plan: Plan,
+/// Starts the handler under the key, and under the entity's mutex where there is one.
+fn start<S, B, R>(
+    keys: Keys,
+    config: &Config,
+    delivery: &Delivery,
     handler: Handler<S, B>,
-    lease: Lease,
-    gone: CancellationToken,
-) -> Result<Response<Bytes>, BoxError>
+    mut answering: Answering,
+    answer: oneshot::Receiver<Response<Bytes>>,
+) -> Attached<Response<Bytes>>
 where
     S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
     B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
-    let began = Arc::new(AtomicBool::new(false));
-    let begin = began.clone();
-    let (sender, result) = oneshot::channel();
-    let work = move |_| {
-        begin.store(true, Ordering::Release);
-        handler.run(Some(lease))
+    let Keys { key, entity, digest } = keys;
+    let (store, settings) = (config.store.clone(), config.settings.clone());
+    let mut plan = Plan { key, store, settings, digest, note: keys::note(delivery) };
+    let Some(entity) = entity else {
+        return attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer);
     };
-    let inner = attached(guard::start(plan, work, Nested { sender, gone }), result);
-    match inner.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
-        Ok(ran) => Ok(ran.value),
-        Err(error) if !began.load(Ordering::Acquire) => Err(NotStarted(error).into()),
-        Err(RunError::Work(error)) => Err(error),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A reply to the outer guard's work, which is closed when the outer caller has gone.
-struct Nested {
-    sender: oneshot::Sender<Result<Ran<Response<Bytes>>, RunError>>,
-    gone: CancellationToken,
-}
-
-impl Reply<Response<Bytes>> for Nested {
-    async fn closed(&mut self) {
-        self.gone.cancelled().await;
-    }
-
-    fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
-        // An error means that the outer work was cancelled, which has settled its own claim.
-        let _ = self.sender.send(result);
-    }
-}
-
-/// A message without a key, whose handler runs all the same.
-async fn unguarded<S, B, R>(handler: Handler<S, B>, answering: Answering)
-where
-    S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
-    B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
-    R: Body<Error: Into<BoxError>> + Send + 'static,
-{
-    let result = match AssertUnwindSafe(handler.run(None)).catch_unwind().await {
-        Ok(Ok(value)) => Ok(Ran { value, uncertain: None }),
-        Ok(Err(error)) => Err(RunError::Work(error)),
-        Err(panic) => Err(RunError::Work(Panicked { message: guard::message(&*panic) }.into())),
+    let inner = Plan {
+        key: entity,
+        store: plan.store.clone(),
+        settings: Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..plan.settings.clone() },
+        digest: None,
+        note: plan.note.clone(),
     };
-    answering.send(result);
-}
-
-/// The wrapped service, ready, with its request.
-struct Handler<S, B> {
-    ready: S,
-    request: Request<B>,
-    response_limit: usize,
-}
-
-impl<S, B> Handler<S, B> {
-    /// Calls it and reads its answer to the end, since work may be done inside of a streamed body.
-    async fn run<R>(mut self, lease: Option<Lease>) -> Result<Response<Bytes>, BoxError>
-    where
-        S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>>,
-        R: Body<Error: Into<BoxError>>,
-    {
-        if let Some(lease) = lease {
-            self.request.extensions_mut().insert(lease);
-        }
-        let response = self.ready.call(self.request).await.map_err(Into::into)?;
-        let (parts, body) = response.into_parts();
-        let limits = Limits { body: self.response_limit, budget: usize::MAX, time: Duration::MAX };
-        let (bytes, _) = body::read(body, limits)
-            .await
-            .map_err(|error| format!("the handler's answer: {}", chain(&error)))?;
-        let response = Response::from_parts(parts, bytes);
-        // A `Failure` may carry the status of another key's duplicate, 204, and is a failure all the same.
-        if response.status().is_success() && verdict(response.extensions()).is_none() {
-            Ok(response)
-        } else {
-            Err(HandlerFailed(response).into())
-        }
-    }
-}
-
-/// A message that gives no key. Nothing was claimed; answer 422.
-#[derive(Debug, thiserror::Error)]
-#[error("the message has no {what}: {hint}")]
-pub(super) struct Unkeyed {
-    what: &'static str,
-    hint: &'static str,
-}
-
-impl Unkeyed {
-    fn of(delivery: &Delivery, what: &'static str) -> Self {
-        let hint = match delivery.shape() {
-            Shape::Bare => {
-                "the push is unwrapped and has no metadata; set `write_metadata` on the subscription"
-            }
-            _ => "the attribute, pointer or id of its rule is absent or blank",
-        };
-        Self { what, hint }
-    }
+    // The time limit is the handler's alone: waiting for the entity has its own.
+    plan.settings.work_timeout = None;
+    let gone = CancellationToken::new();
+    answering.gone = Some(gone.clone());
+    attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)
 }

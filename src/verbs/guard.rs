@@ -63,6 +63,11 @@ pub(crate) trait Reply<T>: Send + 'static {
     fn send(self, result: Result<Ran<T>, RunError>);
 }
 
+/// The error of work whose inner guard was stopped by the shutdown after the work began.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
 /// Work that found before it began that it cannot be done now: the claim is undone, with the history it found.
 #[derive(Debug, thiserror::Error)]
 #[error("not started")]
@@ -100,7 +105,10 @@ where
     match disabled() {
         Ok(false) => {}
         // Rare, so its state is not carried by all others.
-        Ok(true) => return Box::pin(unguarded(plan, work, reply)).await,
+        Ok(true) => {
+            let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
+            return Box::pin(unguarded(async move { work(lease).await }, plan.settings, reply)).await;
+        }
         Err(switch) => return reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),
     }
     let mut claim = match admit(&plan, &mut reply).await {
@@ -112,8 +120,10 @@ where
     reply.began(&lease);
     let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
     holds.push((plan.store.clone(), plan.key.clone()));
-    let work = Box::pin(HOLDS.scope(holds, caught(work, lease.clone())));
-    let (end, detached) = watch(work, Some(&mut claim), &lease, &plan.settings, &mut reply).await;
+    // The call itself may panic too, so it is made inside of the future.
+    let handle = lease.clone();
+    let work = Box::pin(HOLDS.scope(holds, caught(async move { work(handle).await })));
+    let (end, detached) = watch(work, Some((&mut claim, &lease)), &plan.settings, &mut reply).await;
     settle(claim, end, plan, reply).await;
     drop(detached);
 }
@@ -134,28 +144,23 @@ fn admissible(plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// `PUSHONCE_DISABLED`: the work alone, and no call of the store.
-async fn unguarded<T, F, W, R>(plan: Plan, work: F, mut reply: R)
+/// The work alone: nothing is claimed or recorded. With the time limit and the shutdown of guarded work.
+pub(crate) async fn unguarded<T, W, R>(work: W, settings: Settings, mut reply: R)
 where
     T: Send + 'static,
-    F: FnOnce(Lease) -> W + Send + 'static,
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
     R: Reply<T>,
 {
-    let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
-    let work = Box::pin(caught(work, lease.clone()));
-    let (end, _detached) = watch(work, None, &lease, &plan.settings, &mut reply).await;
+    if task::draining() {
+        return reply.send(Err(RunError::Shutdown(Shutdown)));
+    }
+    let (end, _detached) = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
     let value = settle::outcome(end).map_err(|failed| failed.error);
     reply.send(value.map(|value| Ran { value, uncertain: None }));
 }
 
-/// The call itself may panic too, so it is made inside of the future.
-fn caught<T, F, W>(work: F, lease: Lease) -> impl Future<Output = Result<Result<T, BoxError>, Panic>> + Send
-where
-    F: FnOnce(Lease) -> W + Send,
-    W: Future<Output = Result<T, BoxError>> + Send,
-{
-    AssertUnwindSafe(async move { work(lease).await }).catch_unwind()
+fn caught<W: Future>(work: W) -> impl Future<Output = Result<W::Output, Panic>> {
+    AssertUnwindSafe(work).catch_unwind()
 }
 
 /// What a panic said.

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use super::guard::{NotStarted, Plan, Ran, Reply, Uncertain};
+use super::guard::{Interrupted, NotStarted, Plan, Ran, Reply, Uncertain};
 use super::pending::Pending;
 use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
@@ -103,7 +103,7 @@ impl<T> End<T> {
         if let Some(late) = error.downcast_ref::<TimedOut>() {
             return Self::TimedOut(late.limit);
         }
-        if let Some(RunError::Shutdown(_)) = error.downcast_ref() {
+        if error.is::<Interrupted>() {
             return Self::Cancelled;
         }
         match error.downcast::<NotStarted>() {

@@ -36,16 +36,15 @@ pub(super) type Panic = Box<dyn Any + Send>;
 /// at shutdown. Stopping stops the work only, never what settles it. Without a claim nothing is renewed.
 pub(super) async fn watch<T, R: Reply<T>>(
     mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
-    claim: Option<&mut Claim>,
-    lease: &Lease,
+    held: Option<(&mut Claim, &Lease)>,
     settings: &Settings,
     reply: &mut R,
 ) -> (End<T>, Option<Detached>) {
     let stop = Notify::new();
     // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
-    let renewed = claim.filter(|_| settings.renew && settings.verb != Verb::AtMostOnce);
+    let renewed = held.filter(|_| settings.renew && settings.verb != Verb::AtMostOnce);
     // Boxed, since most work is not renewed and should not carry its state.
-    let mut keeper = renewed.map(|claim| Box::pin(keep(claim, lease, settings, &stop)));
+    let mut keeper = renewed.map(|(claim, lease)| Box::pin(keep(claim, lease, settings, &stop)));
     let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
