@@ -72,8 +72,9 @@ pub(super) async fn a_mark_can_be_taken_back_before_the_work(t: &Trial) -> Resul
     must!(stands.state == State::Released, "a mark that was taken back stands as {:?}", stands.state);
     must!(stands.fence > fence, "taking back a mark took the fence from {fence} to {}", stands.fence);
     must!(stands.receipt.is_none(), "taking back a mark left the receipt {:?}", stands.receipt);
-    for op in [t.client(&key).completes(), Op::Renew] {
-        expect(&mut unaware.twin(), &op, Commit::FencedOut).await?;
+    expect(&mut mark, &Op::Renew, Commit::FencedOut).await?;
+    for mut claim in [mark, unaware] {
+        expect(&mut claim, &t.client(&key).completes(), Commit::FencedOut).await?;
     }
     marker(t, &key).wins().await.map(drop)
 }

@@ -425,10 +425,10 @@ Exact {
         broken by [AgesByClients];
     ends::a_failed_run_is_remembered,
         "a claim after a failed run knows of it, and of how many there were",
-        broken by [Loses(Runs)];
+        broken by [Loses(Runs), Loses(Ended)];
     ends::a_crash_is_remembered,
         "a claim after a lapse knows that the run's end is unknown",
-        broken by [Loses(Ended)];
+        broken by [Loses(Runs)];
     ends::a_mutex_that_succeeded_leaves_a_fresh_history,
         "a mutex whose work succeeded is released as fresh, with no runs",
         broken by [KeepsReleased];
