@@ -2,6 +2,9 @@
 
 #[cfg(feature = "testing")]
 pub mod chaos;
+mod connect;
+#[cfg(feature = "datastore")]
+mod datastore;
 mod memory;
 pub mod record;
 
@@ -11,6 +14,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::connect::{ConnectError, connect};
+#[cfg(feature = "datastore")]
+pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::memory::Memory;
 pub use self::record::Record;
 use crate::key::Key;

@@ -198,6 +198,7 @@ async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunEr
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
+    NotStarted(RunError),
     Panicked(String),
     TimedOut(Duration),
     Cancelled,

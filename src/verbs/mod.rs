@@ -17,8 +17,8 @@ mod settle;
 use std::sync::Arc;
 
 pub use self::guarded::{AtMostOnce, Guarded, Lock, Mutex, Recorded};
-pub(crate) use self::settings::Settings;
 pub use self::settings::{DEFAULT_LEASE, DEFAULT_TTL, InvalidSetting};
+pub(crate) use self::settings::{MUTEX_WAIT, Settings};
 use crate::key::IntoKey;
 use crate::store::Store;
 

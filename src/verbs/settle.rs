@@ -18,13 +18,11 @@ const SLOWEST: Duration = Duration::from_secs(30);
 /// Settles the claim of work that ended, and replies. Goes on after the reply where the store did not take it.
 pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, reply: R) {
     let safe = plan.settings.cancel_safe.then_some(Op::Release(Ended::Unknown));
-    let (op, result) = match end {
+    let (op, result) = match end.told_apart() {
         End::Done(value) if plan.settings.verb == Verb::Mutex => (Some(Op::Release(Ended::Fresh)), Ok(value)),
         End::Done(value) => (Some(Op::Complete(plan.note.clone())), Ok(value)),
-        End::Failed(error) => match error.downcast::<NotStarted>() {
-            Ok(refused) => (Some(Op::Undo(claim.found())), Err(refused.0)),
-            Err(error) => (Some(Op::Release(Ended::Failed)), Err(RunError::Work(error))),
-        },
+        End::NotStarted(error) => (Some(Op::Undo(claim.found())), Err(error)),
+        End::Failed(error) => (Some(Op::Release(Ended::Failed)), Err(RunError::Work(error))),
         End::Panicked(message) => {
             (Some(Op::Release(Ended::Unknown)), Err(RunError::Work(Panicked { message }.into())))
         }
@@ -59,6 +57,26 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
             Commit::FencedOut => {
                 tracing::warn!(key = %plan.key, completes, "fenced out before it could be stored after the answer");
             }
+        }
+    }
+}
+
+impl<T> End<T> {
+    /// The work of an outer guard may be an inner guard, whose error says how the work really ended.
+    fn told_apart(self) -> Self {
+        let Self::Failed(error) = self else { return self };
+        if let Some(panicked) = error.downcast_ref::<Panicked>() {
+            return Self::Panicked(panicked.message.clone());
+        }
+        if let Some(late) = error.downcast_ref::<TimedOut>() {
+            return Self::TimedOut(late.limit);
+        }
+        if let Some(RunError::Shutdown(_)) = error.downcast_ref() {
+            return Self::Cancelled;
+        }
+        match error.downcast::<NotStarted>() {
+            Ok(refused) => Self::NotStarted(refused.0),
+            Err(error) => Self::Failed(error),
         }
     }
 }

@@ -1,0 +1,64 @@
+# The only spelling of the project's commands. `make` alone lists them.
+
+SHELL := /bin/bash
+CARGO := cargo
+# Where the tests note what ran against which server; absolute, since tests run anywhere.
+REPORT := $(CURDIR)/target/report
+# The features of the build that `deps` proves small.
+FEATURES := default
+MAX_CRATES := 80
+DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
+CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
+
+.PHONY: help test functional simulate bench demo lint deps msrv deny clean
+
+help: ## lists the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+# One feature set for all tests: the 184 crates of the drivers are compiled once.
+test: ## runs every test, with the emulators, and prints what ran against each server
+	rm -rf $(REPORT)
+	export PUSHONCE_TEST_REPORT=$(REPORT); status=0; \
+	functional/with-servers $(CARGO) test --all-features --no-fail-fast || status=$$?; \
+	functional/summary || status=1; exit $$status
+
+functional: ## runs the scenarios on the emulators only: make functional TEST=name
+	functional/with-servers $(CARGO) test --all-features --test functional -- $(TEST)
+
+simulate: ## runs the seeded simulation only
+	$(CARGO) test --all-features --test simulation -- --nocapture
+
+bench: ## runs the benchmarks
+	$(CARGO) bench --all-features
+
+demo: ## shows real-shaped pushes at the memory store, with the default features
+	$(CARGO) run --example demo
+
+lint: ## checks format, clippy and rustdoc; a warning is a failure
+	$(CARGO) fmt --check
+	$(CARGO) clippy --no-default-features -- -D warnings
+	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
+	@if command -v shellcheck >/dev/null; then shellcheck functional/with-servers functional/summary .ci/run; fi
+
+deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
+	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \
+	crates=$$(awk '{ print $$1, $$2 }' <<<"$$crates" | sort -u); count=$$(wc -l <<<"$$crates"); \
+	echo "$$count distinct crates in the build with the features '$(FEATURES)' (limit: below $(MAX_CRATES))"; \
+	if grep -E '^($(DRIVERS)) ' <<<"$$crates"; then echo "the above are drivers or TLS" >&2; exit 1; fi; \
+	((count < $(MAX_CRATES)))
+
+msrv: ## checks that no dependency of the default build asks for a newer compiler than ours
+	$(CARGO) test --all-features --test msrv
+
+# Advisories need the network at its freshest: `cargo deny check advisories`, by whoever has it.
+deny: $(CARGO_DENY) ## checks bans, licences and sources (installs cargo-deny into target/tools)
+	$(CARGO_DENY) check bans licenses sources
+
+$(CURDIR)/target/tools/bin/cargo-deny:
+	$(CARGO) install cargo-deny --locked --root $(CURDIR)/target/tools
+
+clean: ## removes what was built
+	$(CARGO) clean
+	rm -rf $(CURDIR)/target

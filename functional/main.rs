@@ -1,0 +1,23 @@
+//! The whole world on one machine: real emulators, real processes, a supplier that counts effects.
+//!
+//! `make functional` starts the emulators (`functional/with-servers`) and runs this.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "no clock to inject: emulators and processes live in real time"
+)]
+#![expect(dead_code, reason = "the tools are whole; the scenarios take what they need")]
+
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod pubsub;
+#[cfg(test)]
+#[path = "../tests/support/report.rs"]
+mod report;
+#[cfg(test)]
+mod supplier;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,324 @@
+//! The layer's settings, and what is refused when it is built.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tower_layer::Layer;
+
+use super::body::Limits;
+use super::report::{Hook, Report};
+use super::service::IdempotentService;
+use crate::disabled::{Misplaced, disabled};
+use crate::key::{Consumer, InvalidKey};
+use crate::pubsub::{KeyRule, KeyRuleError, Outcome, extract::BODY_LIMIT};
+use crate::store::record::Verb;
+use crate::store::{BoxError, Store};
+use crate::time::Clock;
+use crate::verbs::{InvalidSetting, MUTEX_WAIT, Settings};
+
+/// What the whole process may buffer of bodies by default: half of a Cloud Run instance's 512 MiB.
+const BUDGET: usize = 256 * 1024 * 1024;
+/// What a handler's answer may have by default: Pub/Sub throws it away.
+const RESPONSE_LIMIT: usize = 1024 * 1024;
+/// A body that takes longer is not a push.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Below this a third of the lease may be shorter than one trip to a store.
+const SHORT: Duration = Duration::from_secs(3);
+
+/// What to do with a message that has no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Unguarded {
+    /// 422: nacked, and the handler does not run.
+    #[default]
+    Refuse,
+    /// The handler runs each time, without a guard and without a [`Lease`](crate::Lease).
+    Allow,
+}
+
+/// Whether a duplicate's payload is compared with the recorded one (by SHA-256 of the data).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum PayloadCheck {
+    /// Not compared.
+    #[default]
+    Off,
+    /// Another payload under a business key is acked (204) and logged as `conflict`.
+    Alert,
+    /// Another payload under a business key is answered 409: nacked until a person looks at it.
+    Refuse,
+}
+
+/// A [`tower_layer::Layer`] that guards the pushes of a route. See [the manual](self).
+///
+/// The consumer's name is required: it is part of every key, so that two handlers of one topic that
+/// share a store do not skip each other's messages. Two subscriptions with the same consumer do skip
+/// each other's.
+///
+/// # Panics
+/// `Router::layer` and `MethodRouter::layer` panic on a layer that cannot work, as axum does on a
+/// path that is none: at start, never at the first message. [`check`](Self::check) tells it as an error.
+#[derive(Clone, Debug)]
+#[must_use = "a layer guards nothing until a router or a service is wrapped in it"]
+pub struct IdempotentLayer {
+    config: Config,
+}
+
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) consumer: Result<Consumer, InvalidKey>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) settings: Settings,
+    pub(super) key: KeyRule,
+    pub(super) serialize: Option<KeyRule>,
+    pub(super) serialize_wait: Duration,
+    pub(super) unguarded: Unguarded,
+    pub(super) check: PayloadCheck,
+    pub(super) limits: Limits,
+    pub(super) response_limit: usize,
+    pub(super) hooks: Vec<(Outcome, Arc<Hook>)>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("consumer", &self.consumer)
+            .field("store", &self.store)
+            .field("settings", &self.settings)
+            .field("key", &self.key)
+            .field("serialize", &self.serialize)
+            .field("unguarded", &self.unguarded)
+            .field("check", &self.check)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl IdempotentLayer {
+    /// A layer that does each message once, by its message id.
+    pub fn new(consumer: impl AsRef<str>, store: Arc<dyn Store>) -> Self {
+        let config = Config {
+            consumer: Consumer::new(consumer),
+            store,
+            settings: Settings::new(Verb::Lock),
+            key: KeyRule::default(),
+            serialize: None,
+            serialize_wait: MUTEX_WAIT,
+            unguarded: Unguarded::default(),
+            check: PayloadCheck::default(),
+            limits: Limits { body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
+            response_limit: RESPONSE_LIMIT,
+            hooks: Vec::new(),
+        };
+        Self { config }
+    }
+
+    /// What is done once. Default: [`message_id`](crate::message_id), which a republish does not share.
+    pub fn key(mut self, rule: KeyRule) -> Self {
+        self.config.key = rule;
+        self
+    }
+
+    /// Runs the messages of one entity one at a time, besides doing each once: exclusion, not order.
+    /// The entity's key space is its own, shared by the layers that give `rule` the same
+    /// [`scope`](KeyRule::scope), else of this consumer alone.
+    ///
+    /// A message whose entity is held waits five seconds, then is nacked with its claim undone.
+    pub fn serialize(mut self, rule: KeyRule) -> Self {
+        self.config.serialize = Some(rule);
+        self
+    }
+
+    /// Waits at most this long for the entity of [`serialize`](Self::serialize). Default 5 seconds.
+    pub fn serialize_wait(mut self, most: Duration) -> Self {
+        self.config.serialize_wait = most;
+        self
+    }
+
+    /// Marks each key before its handler runs and never runs it again: better lost than twice.
+    pub fn at_most_once(mut self) -> Self {
+        self.config.settings.verb = Verb::AtMostOnce;
+        self
+    }
+
+    /// How long a claim excludes others: longer than a request may take. Default 15 minutes.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.config.settings.lease = lease;
+        self
+    }
+
+    /// How long a recorded key skips duplicates. Default 7 days, as long as Pub/Sub keeps a message.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.settings.ttl = ttl;
+        self
+    }
+
+    /// Renews the lease while the handler runs, at most for 60 minutes; see [`Guarded::renew`](crate::Guarded::renew).
+    pub fn renew(mut self) -> Self {
+        self.config.settings.renew = true;
+        self
+    }
+
+    /// Cancels a handler after this time: 504, and its key is left to lapse. Off by default.
+    pub fn work_timeout(mut self, limit: Duration) -> Self {
+        self.config.settings.work_timeout = Some(limit);
+        self
+    }
+
+    /// Declares that dropping the handler's future stops all that it does; see
+    /// [`Guarded::cancel_safe`](crate::Guarded::cancel_safe).
+    pub fn cancel_safe(mut self) -> Self {
+        self.config.settings.cancel_safe = true;
+        self
+    }
+
+    /// Waits at most this long for a live holder of the key before 503. Default: none. A few seconds
+    /// turn many 503s, which slow the whole subscription, into 204s.
+    pub fn wait(mut self, most: Duration) -> Self {
+        self.config.settings.wait = most;
+        self
+    }
+
+    /// What to do with a message without a key. Default: refuse it.
+    pub fn unguarded(mut self, unguarded: Unguarded) -> Self {
+        self.config.unguarded = unguarded;
+        self
+    }
+
+    /// Runs the handler, unguarded, for messages without a key.
+    pub fn allow_unguarded(self) -> Self {
+        self.unguarded(Unguarded::Allow)
+    }
+
+    /// Whether a duplicate's payload is compared. Default: off. Under a message id another payload is
+    /// another message, and answered 500 whatever is chosen here.
+    pub fn payload_check(mut self, check: PayloadCheck) -> Self {
+        self.config.check = check;
+        self
+    }
+
+    /// The most that a body may have, in bytes. Default 16 MiB, which a 10 MB message fits; over it 413.
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.config.limits.body = bytes;
+        self
+    }
+
+    /// The most that this whole process may buffer of bodies at once, in bytes. Default 256 MiB; over it 503.
+    pub fn body_budget(mut self, bytes: usize) -> Self {
+        self.config.limits.budget = bytes;
+        self
+    }
+
+    /// How long a body may take to come. Default 30 seconds; then 408.
+    pub fn body_timeout(mut self, limit: Duration) -> Self {
+        self.config.limits.time = limit;
+        self
+    }
+
+    /// The most that a handler's answer may have, in bytes. Default 1 MiB; a larger one is a failure.
+    pub fn response_limit(mut self, bytes: usize) -> Self {
+        self.config.response_limit = bytes;
+        self
+    }
+
+    /// Counts leases by another clock: for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.config.settings.clock = clock;
+        self
+    }
+
+    /// Calls `hook` for each delivery that ends in `outcome`, after what is recorded and before the
+    /// answer. A hook observes: one that fails or panics is logged and changes nothing.
+    pub fn on<H>(mut self, outcome: Outcome, hook: H) -> Self
+    where
+        H: Fn(&Report<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        self.config.hooks.push((outcome, Arc::new(hook)));
+        self
+    }
+
+    /// Calls `hook` for each duplicate: [`on`](Self::on) with [`Outcome::Duplicate`].
+    pub fn on_duplicate<H>(self, hook: H) -> Self
+    where
+        H: Fn(&Report<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        self.on(Outcome::Duplicate, hook)
+    }
+
+    /// Whether the layer can work.
+    ///
+    /// # Errors
+    /// [`InvalidLayer`], which says what to mend. Do not start the service.
+    pub fn check(&self) -> Result<(), InvalidLayer> {
+        let config = &self.config;
+        disabled().map_err(InvalidLayer::Disabled)?;
+        if let Err(error) = &config.consumer {
+            return Err(InvalidLayer::Consumer(error.clone()));
+        }
+        config.settings.checked().map_err(InvalidLayer::Setting)?;
+        for rule in std::iter::once(&config.key).chain(&config.serialize) {
+            rule.check().map_err(InvalidLayer::Key)?;
+        }
+        if config.limits.body == 0
+            || config.limits.budget < config.limits.body
+            || config.limits.time.is_zero()
+        {
+            return Err(InvalidLayer::Limits { body: config.limits.body, budget: config.limits.budget });
+        }
+        Ok(())
+    }
+}
+
+/// A layer that cannot work. Do not start the service; mend what the text says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidLayer {
+    /// The consumer's name is not one.
+    #[error(transparent)]
+    Consumer(InvalidKey),
+    /// A duration is zero or overflows.
+    #[error(transparent)]
+    Setting(InvalidSetting),
+    /// A key rule can never find a key.
+    #[error(transparent)]
+    Key(KeyRuleError),
+    /// The limits of bodies admit none.
+    #[error(
+        "no body could be read: expected a limit and a time above zero and a budget of at least the limit, not {body} and {budget} bytes"
+    )]
+    Limits {
+        /// The limit of one body.
+        body: usize,
+        /// The budget of the process.
+        budget: usize,
+    },
+    /// `PUSHONCE_DISABLED` is set where it must not be.
+    #[error(transparent)]
+    Disabled(Misplaced),
+}
+
+impl<S> Layer<S> for IdempotentLayer {
+    type Service = IdempotentService<S>;
+
+    #[expect(clippy::panic, reason = "a configuration error at start, as documented")]
+    fn layer(&self, inner: S) -> IdempotentService<S> {
+        if let Err(error) = self.check() {
+            panic!("this IdempotentLayer cannot work: {error}");
+        }
+        if self.config.settings.lease < SHORT {
+            tracing::warn!(
+                lease = ?self.config.settings.lease,
+                "a lease this short may be over before a store has answered; claims then fail with 503"
+            );
+        }
+        if self.config.settings.work_timeout.is_some_and(|limit| limit >= self.config.settings.lease) {
+            tracing::warn!(
+                lease = ?self.config.settings.lease,
+                work_timeout = ?self.config.settings.work_timeout,
+                "the lease is not longer than the handler may take: a duplicate may then run beside it"
+            );
+        }
+        IdempotentService::new(inner, Arc::new(self.config.clone()), disabled().unwrap_or(false))
+    }
+}

@@ -1,0 +1,45 @@
+//! `IdempotentLayer`: one recorded success per key for the pushes of a route.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use axum::{Router, routing::post};
+//! use pushonce::{Ack, Failure, IdempotentLayer, PubSub, Store, json_pointer, store::Memory};
+//!
+//! # #[derive(serde::Deserialize)] struct Order { id: String }
+//! async fn charge(PubSub(order): PubSub<Order>) -> Result<Ack, Failure> {
+//!     println!("charging {}", order.id);
+//!     Ok(Ack)
+//! }
+//!
+//! let store: Arc<dyn Store> = Arc::new(Memory::new());
+//! let layer = IdempotentLayer::new("charge", store).key(json_pointer("/id"));
+//! let app: Router = Router::new().route("/charge", post(charge).layer(layer));
+//! # let _ = app;
+//! ```
+//!
+//! # What it does with a request
+//!
+//! A request that is not a POST passes through untouched. A POST is read (at most
+//! [`body_limit`](IdempotentLayer::body_limit) bytes, within
+//! [`body_timeout`](IdempotentLayer::body_timeout)), decoded once into a
+//! [`Delivery`](crate::Delivery), and its key is found. Then the key is claimed, the handler runs with
+//! the same body under a [`Lease`](crate::Lease), its answer is read to the end, and the key is
+//! completed or released *before* the answer goes out. All of that runs on a task of its own: a
+//! caller that hangs up stops nothing.
+//!
+//! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the
+//! body is read, up to [`response_limit`](IdempotentLayer::response_limit), before the key is completed.
+//!
+//! What each outcome answers is in the table of [`Outcome`](crate::Outcome)'s page in the README; the
+//! header `pushonce-outcome` names it. A handler's success is always answered 200, whatever 2xx it
+//! was, since Pub/Sub acks only some of them.
+
+mod answer;
+mod body;
+mod layer;
+mod report;
+mod service;
+
+pub use self::layer::{IdempotentLayer, InvalidLayer, PayloadCheck, Unguarded};
+pub use self::report::Report;
+pub use self::service::IdempotentService;

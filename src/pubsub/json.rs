@@ -1,0 +1,93 @@
+//! JSON one level at a time: what is not looked at stays a slice of the body.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::refused::Refused;
+
+/// The most members of an object whose names are the sender's: ten times what Pub/Sub allows, so that
+/// no message is refused, and too few to make a small body fill the memory.
+pub(super) const MEMBERS: usize = 1000;
+
+/// Reads one level of an object. `otherwise` is what is wrong if it is JSON, but no such object.
+pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a [u8], otherwise: Refused) -> Result<T, Refused> {
+    let read = serde_json::from_slice(json);
+    match read {
+        // serde reads a struct from an array too, and an empty array would pass for an empty object.
+        Ok(_) if json.trim_ascii_start().first() != Some(&b'{') => Err(otherwise),
+        Ok(value) => Ok(value),
+        Err(error) if error.classify() == Category::Data => Err(otherwise),
+        Err(error) => Err(Refused::NotJson { line: error.line(), column: error.column() }),
+    }
+}
+
+/// A member as it stands, also where it is `null`: a null `message` is not an absent one.
+pub(super) fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+/// `None` where a value is absent or `null`, which the same senders use for the same thing.
+pub(super) fn known(value: Option<&RawValue>) -> Option<&RawValue> {
+    value.filter(|value| value.get() != "null")
+}
+
+/// A string, without its escapes.
+pub(super) fn text(field: &'static str, value: &RawValue) -> Result<String, Refused> {
+    serde_json::from_str(value.get()).map_err(|_| Refused::Field { field, expected: "a string" })
+}
+
+/// One text in two spellings, which must agree where both came.
+pub(super) fn either(
+    field: &'static str,
+    spellings: [Option<&RawValue>; 2],
+) -> Result<Option<String>, Refused> {
+    let mut found: Option<String> = None;
+    for value in spellings.into_iter().filter_map(known) {
+        let text = text(field, value)?;
+        if found.as_ref().is_some_and(|found| *found != text) {
+            return Err(Refused::twice(field));
+        }
+        found = Some(text);
+    }
+    Ok(found)
+}
+
+/// What stands between the quotes of a string, as a slice of `body`; `None` if it is no string.
+pub(super) fn quoted(body: &Bytes, value: &RawValue) -> Option<Bytes> {
+    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    Some(body.slice_ref(inner.as_bytes()))
+}
+
+/// All members of an object, unread.
+pub(super) struct Fields<'a>(pub(super) Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
+        object.deserialize_map(Collect)
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object of at most {MEMBERS} members")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            if members.len() == MEMBERS {
+                return Err(A::Error::custom("too many members"));
+            }
+            members.push(member);
+        }
+        Ok(Fields(members))
+    }
+}

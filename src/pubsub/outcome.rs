@@ -1,0 +1,187 @@
+//! The one table: what happened, what Pub/Sub is told, and how loudly it is logged.
+
+use std::error::Error;
+use std::fmt;
+
+use http::{HeaderName, StatusCode};
+use tracing::Level;
+
+use crate::key::InvalidKey;
+use crate::lease::{Misuse, RunError, Shutdown, Skip, TimedOut};
+use crate::store::StoreError;
+
+/// The header that every answer of the layer carries: the [`Outcome`]'s name.
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("pushonce-outcome");
+
+/// What became of one delivery. The names are part of the API: they are the `event` of the log line
+/// and the value of the header `pushonce-outcome`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The handler answered 2xx and the key is recorded. Acked.
+    Ran,
+    /// The key was recorded before; the handler did not run. Acked.
+    Duplicate,
+    /// A duplicate with another payload (only where it is checked).
+    Conflict,
+    /// The handler succeeded, but nobody recorded it: it may run again. Acked, and to be looked at.
+    Uncertain,
+    /// The handler failed; the key was released or left to lapse. Nacked.
+    Failed,
+    /// Somebody else works on the key. Nacked.
+    InProgress,
+    /// `at_most_once`: the work failed or crashed after its mark and will not run again.
+    Lost,
+    /// The store, a budget or a shutdown stood in the way; the handler did not run. Nacked.
+    Unavailable,
+    /// The program is wrong: the key rule failed, or the key is used by two verbs. Nacked.
+    Misuse,
+    /// The message has no key. Nacked, and the handler did not run.
+    Unkeyed,
+    /// The request is no push, is too large, or was not read in time. Nacked.
+    Refused,
+    /// The message has no key, and the layer allows that: the handler ran without a guard.
+    Unguarded,
+}
+
+impl Outcome {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 12] = [
+        Self::Ran,
+        Self::Duplicate,
+        Self::Conflict,
+        Self::Uncertain,
+        Self::Failed,
+        Self::InProgress,
+        Self::Lost,
+        Self::Unavailable,
+        Self::Misuse,
+        Self::Unkeyed,
+        Self::Refused,
+        Self::Unguarded,
+    ];
+
+    /// The event's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Duplicate => "duplicate",
+            Self::Conflict => "conflict",
+            Self::Uncertain => "uncertain",
+            Self::Failed => "failed",
+            Self::InProgress => "in-progress",
+            Self::Lost => "lost",
+            Self::Unavailable => "unavailable",
+            Self::Misuse => "misuse",
+            Self::Unkeyed => "unkeyed",
+            Self::Refused => "refused",
+            Self::Unguarded => "unguarded",
+        }
+    }
+
+    /// How loudly it is logged.
+    pub(crate) const fn level(self) -> Level {
+        match self {
+            Self::Duplicate => Level::DEBUG,
+            Self::Ran => Level::INFO,
+            Self::Failed | Self::InProgress | Self::Unguarded => Level::WARN,
+            Self::Conflict
+            | Self::Uncertain
+            | Self::Lost
+            | Self::Unavailable
+            | Self::Misuse
+            | Self::Unkeyed
+            | Self::Refused => Level::ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An outcome, the status that tells Pub/Sub, and the level of its log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// What happened.
+    pub outcome: Outcome,
+    /// The answer: 200 and 204 ack; Pub/Sub takes everything else that we send for a nack.
+    pub status: StatusCode,
+    level: Level,
+}
+
+impl Verdict {
+    pub(crate) const fn new(outcome: Outcome, status: StatusCode) -> Self {
+        Self { outcome, status, level: outcome.level() }
+    }
+
+    pub(crate) const fn at(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    pub(crate) const fn level(self) -> Level {
+        self.level
+    }
+}
+
+/// What an error means for the delivery, wherever it stands in a chain of sources: for those who
+/// map their own error type to an answer.
+///
+/// Put the [`RunError`], not the bare [`Skip`], into `anyhow` or a boxed error: only sources survive.
+///
+/// ```
+/// use pushonce::{Outcome, RunError, Skip, outcome_of};
+/// use std::time::Duration;
+///
+/// let error = RunError::Skipped(Skip::InProgress { left: Duration::from_secs(9) });
+/// let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+/// let verdict = outcome_of(&*boxed);
+/// assert_eq!((verdict.outcome, verdict.status.as_u16()), (Outcome::InProgress, 503));
+/// ```
+pub fn outcome_of(error: &(dyn Error + 'static)) -> Verdict {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(verdict) = known(error) {
+            return verdict;
+        }
+        at = error.source();
+    }
+    Verdict::new(Outcome::Failed, StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn known(error: &(dyn Error + 'static)) -> Option<Verdict> {
+    if let Some(skip) = error.downcast_ref::<Skip>() {
+        return Some(match skip {
+            Skip::Duplicate { conflict: false, .. } => {
+                Verdict::new(Outcome::Duplicate, StatusCode::NO_CONTENT)
+            }
+            Skip::Duplicate { conflict: true, .. } => Verdict::new(Outcome::Conflict, StatusCode::NO_CONTENT),
+            Skip::InProgress { .. } => Verdict::new(Outcome::InProgress, StatusCode::SERVICE_UNAVAILABLE),
+        });
+    }
+    if let Some(RunError::Skipped(skip)) = error.downcast_ref::<RunError>() {
+        return known(skip);
+    }
+    if error.is::<StoreError>() {
+        return Some(Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE));
+    }
+    if error.is::<Shutdown>() {
+        return Some(Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE).at(Level::INFO));
+    }
+    if error.is::<Misuse>() {
+        return Some(Verdict::new(Outcome::Misuse, StatusCode::INTERNAL_SERVER_ERROR));
+    }
+    if error.is::<InvalidKey>() {
+        return Some(Verdict::new(Outcome::Unkeyed, StatusCode::UNPROCESSABLE_ENTITY));
+    }
+    if error.is::<TimedOut>() {
+        return Some(Verdict::new(Outcome::Failed, StatusCode::GATEWAY_TIMEOUT).at(Level::ERROR));
+    }
+    if error.is::<crate::lease::Panicked>() {
+        return Some(Verdict::new(Outcome::Failed, StatusCode::INTERNAL_SERVER_ERROR).at(Level::ERROR));
+    }
+    None
+}
