@@ -43,7 +43,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
+use self::broken::{Field::*, Flaw::*};
 use self::trial::Trial;
+#[cfg(test)]
+use super::planted::Fault as Planted;
 use crate::key::Key;
 use crate::store::chaos::Chaos;
 use crate::store::{BoxFuture, Store, StoreError};
@@ -221,12 +225,7 @@ macro_rules! laws {
             group: Group::$group,
             run: |trial| Box::pin($file::$name(trial)),
             #[cfg(test)]
-            flaws: {
-                use self::broken::Flaw::*;
-                use self::broken::Field::*;
-                use super::planted::Fault as Planted;
-                &[$($flaw),+]
-            },
+            flaws: &[$($flaw),+],
         },)+)+];
 
         /// Writes one `#[test]` for each law of [`LAWS`](crate::contract::LAWS), on the

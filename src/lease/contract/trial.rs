@@ -10,7 +10,7 @@ use crate::lease::{Claim, Claimed, Commit, Op, Place, claim};
 use crate::random;
 use crate::store::record::{Ended, Progress, Receipt, Record, State, Verb};
 use crate::store::{Store, StoreError, Stored, Swap, Version};
-use crate::time::{Clock, Stopwatch};
+use crate::time::{Clock, Stopwatch, micros};
 
 /// A lease and a ttl that never lapse while a law runs, however slow the machine.
 pub(super) const LONG: Duration = Duration::from_secs(600);
@@ -53,6 +53,22 @@ impl Trial {
 
     pub(super) fn key(&self, text: &str) -> Result<Key, Breach> {
         Key::new(self.consumer.clone(), text).map_err(|error| Breach::new(error.to_string()))
+    }
+
+    /// A record with something in most of its fields, a fresh token, and written now.
+    pub(super) fn record(&self) -> Record {
+        Record {
+            state: State::Claimed,
+            fence: 7,
+            holder: Some(random::id()),
+            token: random::id(),
+            ended: Ended::Failed,
+            runs: 3,
+            written: micros(self.subject.clock().wall()),
+            // Far in the future, so that no garbage collection meets the law.
+            expires: 4_000_000_000_000_000,
+            ..Record::blank(Verb::Lock, LONG, LONG)
+        }
     }
 
     /// A client of the key: `lock`, with a lease and a ttl that do not lapse.
@@ -132,22 +148,6 @@ impl Trial {
             }
             patience.more().await?;
         }
-    }
-}
-
-/// A record with something in most of its fields, and a fresh token.
-pub(super) fn record() -> Record {
-    Record {
-        state: State::Claimed,
-        fence: 7,
-        holder: Some(random::id()),
-        token: random::id(),
-        ended: Ended::Failed,
-        runs: 3,
-        written: 1_700_000_000_000_000,
-        // Far in the future, so that no garbage collection meets the law.
-        expires: 4_000_000_000_000_000,
-        ..Record::blank(Verb::Lock, LONG, LONG)
     }
 }
 
@@ -252,6 +252,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Wins the key, begins to work, and is never heard of again.
+    pub(super) async fn crashes(&self) -> Result<(), Breach> {
+        self.wins().await.map(drop)
     }
 
     /// Is told that somebody holds the key, and for how long.
