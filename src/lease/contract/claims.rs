@@ -7,7 +7,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::trial::{Client, LONG, Trial, expect, put};
+use super::client::{Client, expect, put};
+use super::trial::{LONG, Trial};
 use super::{Breach, must};
 use crate::lease::{Claim, Claimed, Commit, Op};
 use crate::store::record::{Ended, Record, State, Verb};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::trial::{Client, Trial, expect};
+use super::client::{Client, expect};
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::key::Key;
 use crate::lease::{Claim, Claimed, Commit, Op};
