@@ -38,6 +38,8 @@ const PORT: u16 = 8080;
 /// the requests and the settling in flight end, and cancels what is left shortly before eight
 /// seconds are over; see [`drain`](crate::drain).
 pub fn serve(router: Router) -> Serve {
+    // Turns handlers into routes, and so builds their layers, once instead of for each request.
+    let router = router.with_state(());
     Serve { router, listener: None, drain: DRAIN, signal: None }
 }
 

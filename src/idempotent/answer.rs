@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
@@ -67,28 +67,36 @@ impl Error for HandlerFailed {
     }
 }
 
-/// Where the guard's result goes: one answer, one log line, the hooks. Runs on the tracked task, so
-/// that a caller that has gone costs no log line.
+/// Where the guard's result goes: one answer, one log line, the hooks. Also where the caller has gone,
+/// so that no delivery is without its log line.
 pub(super) struct Answering {
     pub(super) config: Arc<Config>,
     pub(super) delivery: Delivery,
     pub(super) key: Option<Key>,
     /// Set when the work starts.
-    pub(super) lease: Arc<OnceLock<Lease>>,
+    pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
-    pub(super) gone: CancellationToken,
+    /// Told that the caller has gone, where an inner guard has to know.
+    pub(super) gone: Option<CancellationToken>,
     /// The body counts against the budget until the answer is known.
     pub(super) buffered: Buffered,
 }
 
 impl Reply<Response<Bytes>> for Answering {
     async fn closed(&mut self) {
-        self.gone.cancelled().await;
+        self.sender.closed().await;
+        if let Some(gone) = &self.gone {
+            gone.cancel();
+        }
+    }
+
+    fn began(&mut self, lease: &Lease) {
+        self.lease = Some(lease.clone());
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
         let (verdict, response, error) = self.judged(result);
-        let fence = self.lease.get().map(Lease::fence);
+        let fence = self.lease.as_ref().map(Lease::fence);
         let about = About { key: self.key.as_ref(), delivery: Some(&self.delivery), fence };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
         let response = told(&self.config, verdict, response, error, about);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use http_body::Body;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
-use tracing::Instrument as _;
 
 use super::answer::{Answering, HandlerFailed, Refusal, refuse};
 use super::body::{self, Limits};
@@ -27,7 +26,7 @@ use crate::pubsub::extract::{lift_body_limit, verdict};
 use crate::pubsub::{CloudEvent, Delivery, KeyRule, Shape};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
-use crate::task;
+use crate::task::{Attached, attached};
 use crate::verbs::Settings;
 use crate::verbs::guard::{self, NotStarted, Plan, Ran, Reply};
 
@@ -104,27 +103,23 @@ where
         Err(error) => return refuse(&config, &error, Some(&delivery)),
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
-    let gone = CancellationToken::new();
-    // Cancelled when this future is dropped, that is when the caller has hung up.
-    let _here = gone.clone().drop_guard();
     let (sender, answer) = oneshot::channel();
-    let lease = Arc::new(OnceLock::new());
     let key = keys.as_ref().map(|keys| keys.key.clone());
     let answering = Answering {
         config: config.clone(),
         delivery: delivery.clone(),
         key,
-        lease: lease.clone(),
+        lease: None,
         sender,
-        gone: gone.clone(),
+        gone: None,
         buffered,
     };
-    let handler = Handler { ready, request, lease, response_limit: config.response_limit };
-    match keys {
-        Some(keys) => keys.guard(&config, &delivery, handler, answering, gone),
-        None => drop(task::spawn(unguarded(handler, answering).in_current_span())),
-    }
-    answer.await.unwrap_or_else(|_| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
+    let handler = Handler { ready, request, response_limit: config.response_limit };
+    let answer = match keys {
+        Some(keys) => keys.guard(&config, &delivery, handler, answering, answer).await,
+        None => attached(unguarded(handler, answering), answer).await,
+    };
+    answer.unwrap_or_else(|| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
 }
 
 /// The request as the handler sees it: the same body, and what the layer knows of it.
@@ -176,25 +171,23 @@ impl Keys {
         config: &Config,
         delivery: &Delivery,
         handler: Handler<S, B>,
-        answering: Answering,
-        gone: CancellationToken,
-    ) where
+        mut answering: Answering,
+        answer: oneshot::Receiver<Response<Bytes>>,
+    ) -> Attached<Response<Bytes>>
+    where
         S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
         B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
         R: Body<Error: Into<BoxError>> + Send + 'static,
     {
         let note = Note {
-            message: delivery
-                .message_id()
-                .or_else(|| delivery.event().map(CloudEvent::id))
-                .map(str::to_owned),
-            delivery: delivery.subscription().map(str::to_owned),
+            message: delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id)).map(Arc::from),
+            delivery: delivery.subscription().map(Arc::from),
         };
         let mut settings = config.settings.clone();
         let Some(entity) = self.entity else {
             let plan =
                 Plan { key: self.key, store: config.store.clone(), settings, digest: self.digest, note };
-            return guard::start(plan, move |lease| handler.run(Some(lease)), answering);
+            return attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer);
         };
         let inner = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings.clone() };
         // The time limit is the handler's alone: waiting for the entity has its own.
@@ -203,7 +196,9 @@ impl Keys {
         let inner =
             Plan { key: entity, store: store.clone(), settings: inner, digest: None, note: note.clone() };
         let plan = Plan { key: self.key, store, settings, digest: self.digest, note };
-        guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering);
+        let gone = CancellationToken::new();
+        answering.gone = Some(gone.clone());
+        attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)
     }
 }
 
@@ -233,8 +228,8 @@ where
         begin.store(true, Ordering::Release);
         handler.run(Some(lease))
     };
-    guard::start(plan, work, Nested { sender, gone });
-    match result.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
+    let inner = attached(guard::start(plan, work, Nested { sender, gone }), result);
+    match inner.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
         Ok(ran) => Ok(ran.value),
         Err(error) if !began.load(Ordering::Acquire) => Err(NotStarted(error).into()),
         Err(RunError::Work(error)) => Err(error),
@@ -278,8 +273,6 @@ where
 struct Handler<S, B> {
     ready: S,
     request: Request<B>,
-    /// Told to whoever logs the delivery.
-    lease: Arc<OnceLock<Lease>>,
     response_limit: usize,
 }
 
@@ -291,9 +284,7 @@ impl<S, B> Handler<S, B> {
         R: Body<Error: Into<BoxError>>,
     {
         if let Some(lease) = lease {
-            self.request.extensions_mut().insert(lease.clone());
-            // Set once: a handler runs once.
-            let _ = self.lease.set(lease);
+            self.request.extensions_mut().insert(lease);
         }
         let response = self.ready.call(self.request).await.map_err(Into::into)?;
         let (parts, body) = response.into_parts();

@@ -1,5 +1,6 @@
 //! Claiming a key: a conditional create first, then whatever stands is decided anew, within a third of the lease.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::machine::{self, Ask, Commit, Verdict};
@@ -7,7 +8,7 @@ use super::planted::{Fault, planted};
 use super::{NOBODY, Place, TRIES, claim_limit, pause, undo};
 use crate::store::record::{Id, Receipt, Record, State, Verb};
 use crate::store::{Standing, StoreError, Stored, Swap, Version};
-use crate::time::Stopwatch;
+use crate::time::{Stopwatch, within};
 
 /// What a claim came to.
 #[derive(Debug)]
@@ -101,12 +102,12 @@ pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreEr
         ask.holder = NOBODY;
     }
     let limit = claim_limit(ask.lease);
+    // What is rare is boxed below, so that the common claim carries little state.
     let mut attempt = Attempt { place, ask, standing: None, found: None, since: None, sent: false };
-    let claimed = match tokio::time::timeout(limit, attempt.run()).await {
-        Ok(answer) => answer,
-        Err(_) => Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease"))),
-    };
-    match claimed {
+    let claimed = within(limit, pin!(attempt.run())).await;
+    match claimed.unwrap_or_else(|| {
+        Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease")))
+    }) {
         Ok(Claimed::Won(claim)) => attempt.checked(claim).await,
         // Whatever is answered, a write of ours that may still land has nobody who works on it.
         answer => {
@@ -133,7 +134,7 @@ struct Attempt {
 impl Attempt {
     async fn run(&mut self) -> Result<Claimed, StoreError> {
         if self.ask.verb == Verb::Mutex {
-            self.look(0).await?;
+            Box::pin(self.look(0)).await?;
         }
         for tries in 0.. {
             if let Some(claim) = self.own() {
@@ -169,14 +170,14 @@ impl Attempt {
                     if tries > 0 {
                         pause(tries).await;
                     }
-                    self.look(tries).await?;
+                    Box::pin(self.look(tries)).await?;
                 }
                 Err(error) if error.is_transient() => {
                     if tries + 1 >= TRIES {
                         return Err(error);
                     }
                     pause(tries).await;
-                    self.look(tries).await?;
+                    Box::pin(self.look(tries)).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -233,7 +234,7 @@ impl Attempt {
             if claim.left() > self.ask.lease / 2 {
                 return Ok(Claimed::Won(claim));
             }
-            match claim.renew().await? {
+            match Box::pin(claim.renew()).await? {
                 Commit::Recorded => {}
                 Commit::AlreadyDone | Commit::FencedOut => break,
             }

@@ -29,7 +29,8 @@ pub struct Memory {
 
 #[derive(Debug)]
 struct Entry {
-    record: Record,
+    // Behind a pointer, so that a map that grows moves little.
+    record: Box<Record>,
     version: u64,
     written: Duration,
 }
@@ -76,7 +77,7 @@ impl Memory {
     fn stored(&self, entry: &Entry) -> Result<Stored, StoreError> {
         understood(entry.record.format)?;
         let age = self.clock.monotonic().saturating_sub(entry.written);
-        Ok(Stored { record: entry.record.clone(), version: Version::number(entry.version), age })
+        Ok(Stored { record: (*entry.record).clone(), version: Version::number(entry.version), age })
     }
 
     fn read_now(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
@@ -86,18 +87,31 @@ impl Memory {
     fn swap_now(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
         next.fits()?;
         let mut shard = lock(self.shard(key));
-        let standing = shard.get(key);
-        if standing.map(|entry| Version::number(entry.version)).as_ref() != seen {
-            let standing = standing.map(|entry| self.stored(entry)).transpose()?;
-            return Ok(Swap::Lost(standing.map_or(Standing::Absent, Standing::Is)));
+        let now = self.clock.monotonic();
+        match (shard.get_mut(key), seen) {
+            (None, None) => {}
+            (None, Some(_)) => return Ok(Swap::Lost(Standing::Absent)),
+            (Some(entry), seen) => {
+                if seen.and_then(Version::as_number) != Some(entry.version) {
+                    return Ok(Swap::Lost(Standing::Is(self.stored(entry)?)));
+                }
+                let version = self.next_version();
+                next.clone_into(&mut entry.record);
+                (entry.version, entry.written) = (version, now);
+                return Ok(Swap::Written(Version::number(version)));
+            }
         }
-        if standing.is_none() && shard.len() == shard.capacity() {
+        if shard.len() == shard.capacity() {
             let now = micros(self.clock.wall());
             shard.retain(|_, entry| entry.record.expires > now);
         }
-        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
-        shard.insert(key.clone(), Entry { record: next.clone(), version, written: self.clock.monotonic() });
+        let version = self.next_version();
+        shard.insert(key.clone(), Entry { record: Box::new(next.clone()), version, written: now });
         Ok(Swap::Written(Version::number(version)))
+    }
+
+    fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 

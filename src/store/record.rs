@@ -1,6 +1,7 @@
 //! The record: what a store keeps under a key, and its one encoding.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -94,10 +95,10 @@ pub struct Receipt {
     pub at: u64,
     /// The message or task that was worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
     /// The delivery that did it (its subscription).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<String>,
+    pub delivery: Option<Arc<str>>,
 }
 
 /// 128 random bits: a holder (one for each claim) or a token (one for each write).

@@ -50,7 +50,7 @@ impl Client {
     }
 
     pub(super) fn message(mut self, message: &str) -> Self {
-        self.note.message = Some(message.to_owned());
+        self.note.message = Some(message.into());
         self
     }
 

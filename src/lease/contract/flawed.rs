@@ -195,7 +195,7 @@ impl Flawed {
             (Some(Flaw::ChecksThenActs), _) => {
                 let before = stands().await?;
                 // Others get in between.
-                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
                 if before.as_ref() == seen { stands().await } else { Ok(seen.cloned()) }
             }
             _ => Ok(seen.cloned()),
