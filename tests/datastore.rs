@@ -8,6 +8,7 @@
 #[path = "support/datastore_emulator.rs"]
 mod emulator;
 #[path = "support/rpc_count.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod rpc_count;
 
 use std::collections::HashSet;
