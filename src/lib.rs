@@ -41,6 +41,8 @@ pub use self::verbs::{
 };
 
 #[cfg(feature = "contract")]
+pub use self::lease::contract;
+#[cfg(feature = "contract")]
 #[doc(hidden)]
 pub use self::lease::planted;
 #[cfg(feature = "testing")]

@@ -101,16 +101,17 @@ pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreEr
         ask.holder = NOBODY;
     }
     let limit = claim_limit(ask.lease);
-    let mut attempt = Attempt { place, ask, standing: None, since: None, sent: false };
+    let mut attempt = Attempt { place, ask, standing: None, found: None, since: None, sent: false };
     let claimed = match tokio::time::timeout(limit, attempt.run()).await {
         Ok(answer) => answer,
         Err(_) => Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease"))),
     };
     match claimed {
-        Ok(claimed) => attempt.checked(claimed).await,
-        Err(error) => {
+        Ok(Claimed::Won(claim)) => attempt.checked(claim).await,
+        // Whatever is answered, a write of ours that may still land has nobody who works on it.
+        answer => {
             attempt.abandon();
-            Err(error)
+            answer
         }
     }
 }
@@ -120,6 +121,9 @@ struct Attempt {
     ask: Ask,
     /// What stands, as far as we know: the condition of the next write.
     standing: Option<Stored>,
+    /// What the key's duplicates were told when the last write was sent. Our own mark, once it
+    /// landed, says nothing of that.
+    found: Option<Receipt>,
     /// Since before the first write was sent that may have won.
     since: Option<Stopwatch>,
     /// Whether a write on `standing` was sent and may still land.
@@ -149,6 +153,7 @@ impl Attempt {
                 self.since = Some(Stopwatch::start(&self.place.clock));
             }
             self.sent = true;
+            self.found = self.standing.as_ref().and_then(|stored| stored.record.receipt.clone());
             let seen = self.standing.as_ref().map(|stored| &stored.version);
             let answer = self.place.swap(seen, &next).await;
             // What was answered for certain cannot land later; an earlier write on this condition still may.
@@ -213,14 +218,13 @@ impl Attempt {
     }
 
     fn won(&self, record: Record, version: Version) -> Claim {
-        let found = self.standing.as_ref().and_then(|stored| stored.record.receipt.clone());
+        let found = self.found.clone();
         let since = self.since.clone().unwrap_or_else(|| Stopwatch::start(&self.place.clock));
         Claim { place: self.place.clone(), me: self.ask.holder, record, version, found, since, idle: true }
     }
 
     /// A win counts only while more than half of its lease is left; else the lease is renewed first.
-    async fn checked(&self, claimed: Claimed) -> Result<Claimed, StoreError> {
-        let Claimed::Won(mut claim) = claimed else { return Ok(claimed) };
+    async fn checked(&self, mut claim: Claim) -> Result<Claimed, StoreError> {
         // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
         if self.ask.verb == Verb::AtMostOnce || planted(Fault::StaleWin) {
             return Ok(Claimed::Won(claim));

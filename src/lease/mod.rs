@@ -4,6 +4,8 @@
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
 mod claim;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod error;
 mod handle;
 mod machine;

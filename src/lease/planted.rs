@@ -12,6 +12,8 @@ pub enum Fault {
     StaleWin,
     /// An abandoned claim is looked up and, if it is not there, forgotten.
     LookUpOnly,
+    /// An abandoned claim is left as it is.
+    NoUndo,
     /// A completion that was not stored before the answer is dropped.
     DroppedCompletion,
 }

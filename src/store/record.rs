@@ -220,10 +220,7 @@ impl Record {
     /// # Errors
     /// [`StoreError::Refused`] if `data` is over [`DATA_LIMIT`].
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
-        if self.data.len() > DATA_LIMIT {
-            let what = format!("a record keeps at most {DATA_LIMIT} bytes of data, not {}", self.data.len());
-            return Err(StoreError::Refused { what, source: None });
-        }
+        self.fits()?;
         serde_json::to_vec(self).map_err(|error| StoreError::Refused {
             what: "the record cannot be encoded".into(),
             source: Some(error.into()),
@@ -242,11 +239,26 @@ impl Record {
         let corrupt = |error: serde_json::Error| StoreError::Corrupt { what: error.to_string() };
         // The format first: the rest of a newer major version need not look like ours at all.
         let Format { format } = serde_json::from_slice(document).map_err(corrupt)?;
-        if format >= NEXT_MAJOR {
-            return Err(StoreError::NewerFormat { found: format, limit: NEXT_MAJOR });
-        }
+        understood(format)?;
         serde_json::from_slice(document).map_err(corrupt)
     }
+
+    /// Whether a store may take it: for a store that keeps records as they are.
+    pub(super) fn fits(&self) -> Result<(), StoreError> {
+        if self.data.len() > DATA_LIMIT {
+            let what = format!("a record keeps at most {DATA_LIMIT} bytes of data, not {}", self.data.len());
+            return Err(StoreError::Refused { what, source: None });
+        }
+        Ok(())
+    }
+}
+
+/// Whether this version understands records of that format.
+pub(super) fn understood(format: u16) -> Result<(), StoreError> {
+    if format >= NEXT_MAJOR {
+        return Err(StoreError::NewerFormat { found: format, limit: NEXT_MAJOR });
+    }
+    Ok(())
 }
 
 mod as_micros {
