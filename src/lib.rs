@@ -18,6 +18,8 @@ mod random;
 mod serve;
 pub mod store;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod verbs;
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::Claim;
 use crate::key::{Key, hex};
 use crate::store::record::{Ended, Verb};
-use crate::time::Stopwatch;
+use crate::time::{Clock, Stopwatch, micros};
 
 /// How far earlier runs of the key came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,19 @@ impl Lease {
             history,
             length,
             since: Mutex::new(claim.since().clone()),
+            gone: Notify::new(),
+            lost: false.into(),
+        }))
+    }
+
+    /// The lease of work that runs unguarded: nobody holds anything.
+    pub(crate) fn unguarded(key: &Key, length: Duration, clock: &Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Shared {
+            key: key.clone(),
+            fence: micros(clock.wall()),
+            history: History::Fresh,
+            length,
+            since: Mutex::new(Stopwatch::start(clock)),
             gone: Notify::new(),
             lost: false.into(),
         }))

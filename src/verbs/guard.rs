@@ -1,22 +1,23 @@
 //! The guard behind every verb: claim, wait, work and settle, on one tracked task that outlives its caller.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::pending::is_pending;
 use super::settings::Settings;
-use super::settle::settle;
+use super::settle::{self, settle};
+use super::told::Told;
+use super::watch::{Panic, watch};
+use crate::disabled::disabled;
 use crate::key::Key;
 use crate::lease::{
-    Ask, Claim, Claimed, Commit, Lease, Misuse, Note, Place, RunError, Shutdown, Skip, claim, claim_limit,
-    undo_room,
+    Ask, Claim, Claimed, Lease, Misuse, Note, Place, RunError, Shutdown, Skip, claim, undo_room,
 };
 use crate::random;
 use crate::store::{BoxError, Store, StoreError};
@@ -61,25 +62,14 @@ pub(crate) trait Reply<T>: Send + 'static {
     fn send(self, result: Result<Ran<T>, RunError>);
 }
 
-impl<T: Send + 'static> Reply<T> for oneshot::Sender<Result<Ran<T>, RunError>> {
-    async fn closed(&mut self) {
-        oneshot::Sender::closed(self).await;
-    }
-
-    fn send(self, result: Result<Ran<T>, RunError>) {
-        // An error means that nobody waits, which changes nothing.
-        let _ = oneshot::Sender::send(self, result);
-    }
-}
-
 /// Work that found before it began that it cannot be done now: the claim is undone, with the history it found.
 #[derive(Debug, thiserror::Error)]
 #[error("not started")]
 pub(crate) struct NotStarted(#[source] pub(crate) RunError);
 
 tokio::task_local! {
-    /// The keys that the running work holds.
-    static HOLDS: Vec<Key>;
+    /// The keys that the running work holds, each with its store.
+    static HOLDS: Vec<(Arc<dyn Store>, Key)>;
 }
 
 /// Runs the work under the key, on a tracked task. Dropping this future stops nothing.
@@ -90,6 +80,7 @@ where
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
 {
     let (reply, result) = oneshot::channel();
+    let reply = Told::new(&plan, reply);
     start(plan, work, reply);
     // The task answers before it ends, unless the runtime itself goes away.
     result.await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
@@ -103,20 +94,29 @@ where
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
     R: Reply<T>,
 {
-    let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
-    match admissible(&plan.key, &holds) {
-        Ok(()) => {
-            holds.push(plan.key.clone());
-            task::spawn(drive(plan, holds, work, reply).in_current_span());
+    if let Err(error) = admissible(&plan) {
+        return reply.send(Err(error));
+    }
+    match disabled() {
+        Ok(false) => {
+            task::spawn(drive(plan, holds(), work, reply).in_current_span());
         }
-        Err(error) => reply.send(Err(error)),
+        Ok(true) => {
+            task::spawn(unguarded(plan, work, reply).in_current_span());
+        }
+        Err(switch) => reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),
     }
 }
 
+fn holds() -> Vec<(Arc<dyn Store>, Key)> {
+    HOLDS.try_with(Clone::clone).unwrap_or_default()
+}
+
 /// What can be said before the store is asked.
-fn admissible(key: &Key, holds: &[Key]) -> Result<(), RunError> {
-    if holds.contains(key) {
-        return Err(RunError::Misuse(Misuse::Reentrant { key: key.clone() }));
+fn admissible(plan: &Plan) -> Result<(), RunError> {
+    let held = |(store, key): &(Arc<dyn Store>, Key)| Arc::ptr_eq(store, &plan.store) && *key == plan.key;
+    if HOLDS.try_with(|holds| holds.iter().any(held)).unwrap_or_default() {
+        return Err(RunError::Misuse(Misuse::Reentrant { key: plan.key.clone() }));
     }
     if task::draining() {
         return Err(RunError::Shutdown(Shutdown));
@@ -128,7 +128,7 @@ fn admissible(key: &Key, holds: &[Key]) -> Result<(), RunError> {
     Ok(())
 }
 
-async fn drive<T, F, W, R>(plan: Plan, holds: Vec<Key>, work: F, mut reply: R)
+async fn drive<T, F, W, R>(plan: Plan, mut holds: Vec<(Arc<dyn Store>, Key)>, work: F, mut reply: R)
 where
     T: Send + 'static,
     F: FnOnce(Lease) -> W + Send + 'static,
@@ -141,112 +141,36 @@ where
     };
     claim.begin();
     let lease = Lease::of(&claim);
-    // The call itself may panic too, so it is made inside of the future.
-    let handle = lease.clone();
-    let work = HOLDS.scope(holds, AssertUnwindSafe(async move { work(handle).await }).catch_unwind());
-    let (end, detached) = watch(work, &mut claim, &lease, &plan.settings, &mut reply).await;
+    holds.push((plan.store.clone(), plan.key.clone()));
+    let work = HOLDS.scope(holds, caught(work, lease.clone()));
+    let (end, detached) = watch(work, Some(&mut claim), &lease, &plan.settings, &mut reply).await;
     settle(claim, end, plan, reply).await;
     drop(detached);
 }
 
-/// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
-async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunError> {
-    let place =
-        Place { store: plan.store.clone(), key: plan.key.clone(), clock: plan.settings.clock.clone() };
-    let Settings { verb, lease, ttl, wait, .. } = plan.settings;
-    let until = tokio::time::Instant::now() + wait;
-    loop {
-        if is_pending(&place) {
-            let what = "this process knows that the key is done, and is still storing that";
-            return Err(RunError::Store(StoreError::unavailable(what)));
-        }
-        let mut ask = Ask::new(verb, lease, ttl, random::id());
-        ask.digest = plan.digest;
-        ask.note = plan.note.clone();
-        let left = match claim(place.clone(), ask).await.map_err(RunError::Store)? {
-            Claimed::Won(claim) => return Ok(claim),
-            Claimed::Held { left } => left,
-            Claimed::Done { receipt, conflict } => {
-                return Err(RunError::Skipped(Skip::Duplicate { receipt, conflict }));
-            }
-            Claimed::Misuse { stands } => {
-                return Err(RunError::Misuse(Misuse::WrongVerb {
-                    key: plan.key.clone(),
-                    stands,
-                    asked: verb,
-                }));
-            }
-        };
-        // Counted from here, after the read was answered: not before the lapse by the store's clock.
-        let now = tokio::time::Instant::now();
-        if now >= until {
-            return Err(RunError::Skipped(Skip::InProgress { left }));
-        }
-        let nap = random::jitter(POLL).min(left.max(Duration::from_millis(1))).min(until - now);
-        tokio::select! {
-            biased;
-            () = reply.closed() => return Err(RunError::Skipped(Skip::InProgress { left })),
-            () = tokio::time::sleep(nap) => {}
-        }
-        if task::draining() {
-            return Err(RunError::Shutdown(Shutdown));
-        }
-    }
+/// `PUSHONCE_DISABLED`: the work alone, and no call of the store.
+async fn unguarded<T, F, W, R>(plan: Plan, work: F, mut reply: R)
+where
+    T: Send + 'static,
+    F: FnOnce(Lease) -> W + Send + 'static,
+    W: Future<Output = Result<T, BoxError>> + Send + 'static,
+    R: Reply<T>,
+{
+    let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
+    let work = caught(work, lease.clone());
+    let (end, _detached) = watch(work, None, &lease, &plan.settings, &mut reply).await;
+    let value = settle::outcome(end).map_err(|failed| failed.error);
+    reply.send(value.map(|value| Ran { value, uncertain: None }));
 }
 
-/// How the work ended.
-pub(super) enum End<T> {
-    Done(T),
-    Failed(BoxError),
-    NotStarted(RunError),
-    Panicked(String),
-    TimedOut(Duration),
-    Cancelled,
+/// The call itself may panic too, so it is made inside of the future.
+fn caught<T, F, W>(work: F, lease: Lease) -> impl Future<Output = Result<Result<T, BoxError>, Panic>> + Send
+where
+    F: FnOnce(Lease) -> W + Send,
+    W: Future<Output = Result<T, BoxError>> + Send,
+{
+    AssertUnwindSafe(async move { work(lease).await }).catch_unwind()
 }
-
-/// Sees the work through: renews its lease, counts it once its caller has gone, and stops it at its
-/// time limit or at shutdown. Stopping stops the work only, never what settles it.
-async fn watch<T, R: Reply<T>>(
-    work: impl Future<Output = Result<Result<T, BoxError>, Panic>> + Send,
-    claim: &mut Claim,
-    lease: &Lease,
-    settings: &Settings,
-    reply: &mut R,
-) -> (End<T>, Option<Detached>) {
-    let stop = Notify::new();
-    let mut work = Box::pin(work);
-    let mut keeper = pin!(keep(claim, lease, settings, &stop));
-    let mut keeping = settings.renew;
-    let limit = settings.work_timeout.unwrap_or_default();
-    let mut late = pin!(tokio::time::sleep(limit));
-    let mut cancelled = pin!(task::cancelled());
-    let mut closed = pin!(reply.closed());
-    let mut detached = None;
-    let end = loop {
-        tokio::select! {
-            biased;
-            ended = &mut work => break match ended {
-                Ok(Ok(value)) => End::Done(value),
-                Ok(Err(error)) => End::Failed(error),
-                Err(panic) => End::Panicked(message(&*panic)),
-            },
-            () = &mut late, if settings.work_timeout.is_some() => break End::TimedOut(limit),
-            () = &mut cancelled => break End::Cancelled,
-            () = &mut keeper, if keeping => keeping = false,
-            () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
-        }
-    };
-    // What the work owns may panic as it is dropped; that changes nothing about how it ended.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-    stop.notify_one();
-    if keeping {
-        // A renewal in flight ends first, so that it cannot cross the completion.
-        keeper.await;
-    }
-    (end, detached)
-}
-
-type Panic = Box<dyn std::any::Any + Send>;
 
 /// What a panic said.
 pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -254,34 +178,73 @@ pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
-async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Notify) {
-    if !settings.renew {
-        return;
+/// What is in the way of a claim.
+enum Busy {
+    /// A live holder, for this much longer at most.
+    Held(Duration),
+    /// This process knows that the key is done, and is still storing that.
+    Pending,
+}
+
+impl From<Busy> for RunError {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::Held(left) => Self::Skipped(Skip::InProgress { left }),
+            Busy::Pending => {
+                let what = "this process knows that the key is done, and is still storing that";
+                Self::Store(StoreError::unavailable(what))
+            }
+        }
     }
-    let began = claim.since().clone();
-    let mut nap = settings.lease / 3;
+}
+
+/// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
+async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunError> {
+    let place =
+        Place { store: plan.store.clone(), key: plan.key.clone(), clock: plan.settings.clock.clone() };
+    let until = tokio::time::Instant::now() + plan.settings.wait;
+    let mut waited = false;
     loop {
+        let busy = match ask(plan, &place).await? {
+            Ok(_) if task::draining() => return Err(RunError::Shutdown(Shutdown)),
+            // Dropped, the claim is given back.
+            Ok(_) if waited && reply.closed().now_or_never().is_some() => Busy::Held(Duration::ZERO),
+            Ok(claim) => return Ok(claim),
+            Err(busy) => busy,
+        };
+        // Counted from here, after the read was answered: not before the lapse by the store's clock.
+        let now = tokio::time::Instant::now();
+        if now >= until {
+            return Err(busy.into());
+        }
+        let lapse = if let Busy::Held(left) = busy { left.max(Duration::from_millis(1)) } else { POLL };
         tokio::select! {
             biased;
-            () = stop.notified() => return,
-            () = tokio::time::sleep(nap) => {}
+            () = reply.closed() => return Err(busy.into()),
+            () = tokio::time::sleep(random::jitter(POLL).min(lapse).min(until - now)) => {}
         }
-        if began.elapsed() >= settings.max_hold {
-            return;
+        if task::draining() {
+            return Err(RunError::Shutdown(Shutdown));
         }
-        match claim.renew().await {
-            Ok(Commit::Recorded) => {
-                lease.renewed(claim.since());
-                nap = settings.lease / 3;
-            }
-            Ok(Commit::AlreadyDone | Commit::FencedOut) => return lease.lose(),
-            // A fault may pass while the lease still runs; completing is tried in any case.
-            Err(_) if lease.left().is_zero() => return,
-            Err(error) => {
-                tracing::warn!(key = %lease.key(), error = &error as &dyn std::error::Error, "a lease was not renewed");
-                nap = claim_limit(settings.lease) / 8;
-            }
+        waited = true;
+    }
+}
+
+/// One try.
+async fn ask(plan: &Plan, place: &Place) -> Result<Result<Claim, Busy>, RunError> {
+    if is_pending(place) {
+        return Ok(Err(Busy::Pending));
+    }
+    let Settings { verb, lease, ttl, .. } = plan.settings;
+    let mut ask = Ask::new(verb, lease, ttl, random::id());
+    ask.digest = plan.digest;
+    ask.note = plan.note.clone();
+    match claim(place.clone(), ask).await.map_err(RunError::Store)? {
+        Claimed::Won(claim) => Ok(Ok(claim)),
+        Claimed::Held { left } => Ok(Err(Busy::Held(left))),
+        Claimed::Done { receipt, conflict } => Err(RunError::Skipped(Skip::Duplicate { receipt, conflict })),
+        Claimed::Misuse { stands } => {
+            Err(RunError::Misuse(Misuse::WrongVerb { key: plan.key.clone(), stands, asked: verb }))
         }
     }
 }

@@ -1,0 +1,5 @@
+//! What a user needs to test a handler without Google (feature `testing`).
+
+mod clock;
+
+pub use self::clock::{ManualClock, TokioClock};
