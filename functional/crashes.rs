@@ -1,5 +1,6 @@
 //! Holders that crash, stand still, outlive the ack deadline, or lose their caller.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use pushonce::store::record::{Ended, State};
@@ -8,6 +9,7 @@ use crate::client;
 use crate::front::{Answer, Front};
 use crate::pubsub::Push;
 use crate::stage::{SOON, Stage, by_hand, key, order, push, push_until_acked, scenarios, told};
+use crate::supplier::Effect;
 
 scenarios! {
     on both:
@@ -17,11 +19,13 @@ scenarios! {
         a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded
         a_push_that_outlives_its_ack_deadline_runs_once
         work_whose_caller_hung_up_is_recorded
+        a_fleet_whose_instances_are_killed_records_every_message_once
 }
 
 /// The lease where it is to lapse; a third of it is the time that a claim may take.
 const LEASE: u32 = 3;
 
+// F60
 async fn a_killed_holder_is_taken_over_when_its_lease_lapses(stage: &Stage) {
     let (mut a, b) = tokio::join!(stage.instance("a", LEASE), stage.instance("b", LEASE));
     let front = Front::of([&a]).await;
@@ -56,6 +60,7 @@ async fn a_killed_holder_is_taken_over_when_its_lease_lapses(stage: &Stage) {
     assert_eq!(push(&b, by_hand("/", &id)).await, (204, "duplicate".into()));
 }
 
+// F58, F63 (b)
 async fn a_holder_that_stood_still_past_its_lease_is_fenced_out(stage: &Stage) {
     let (a, b) = tokio::join!(stage.instance("a", LEASE), stage.instance("b", LEASE));
     stage.supplier.hold();
@@ -84,6 +89,7 @@ async fn a_holder_that_stood_still_past_its_lease_is_fenced_out(stage: &Stage) {
     assert_eq!(stage.supplier.effects().len(), 2);
 }
 
+// F63 (a)
 async fn a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded(stage: &Stage) {
     let a = stage.instance("a", LEASE).await;
     stage.supplier.hold();
@@ -105,6 +111,7 @@ async fn a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded(stage
     assert_eq!(stage.supplier.effects().len(), 1);
 }
 
+// F42
 async fn a_push_that_outlives_its_ack_deadline_runs_once(stage: &Stage) {
     let (a, b) = tokio::join!(stage.instance("a", 60), stage.instance("b", 60));
     let front = Front::of([&a, &b]).await;
@@ -125,6 +132,7 @@ async fn a_push_that_outlives_its_ack_deadline_runs_once(stage: &Stage) {
     assert_eq!(stage.record(&key("messages", &id)).await.record.state, State::Done);
 }
 
+// F48
 async fn work_whose_caller_hung_up_is_recorded(stage: &Stage) {
     let (a, b) = tokio::join!(stage.instance("a", 30), stage.instance("b", 30));
     for (message, status, state) in [("m-1", 200, State::Done), ("m-2", 500, State::Released)] {
@@ -141,4 +149,47 @@ async fn work_whose_caller_hung_up_is_recorded(stage: &Stage) {
     assert_eq!(stage.record(&key("messages", "m-2")).await.record.ended, Ended::Failed);
     assert_eq!(push(&b, by_hand("/", "m-2")).await, (200, "ran".into()));
     assert_eq!(stage.supplier.effects().len(), 3);
+}
+
+async fn a_fleet_whose_instances_are_killed_records_every_message_once(stage: &Stage) {
+    const MESSAGES: usize = 20;
+    let (mut a, mut b, c) =
+        tokio::join!(stage.instance("a", LEASE), stage.instance("b", LEASE), stage.instance("c", LEASE));
+    let front = Front::of([&a, &b, &c]).await;
+    stage.supplier.take_time(Duration::from_millis(700), 3 * MESSAGES);
+    stage.pubsub.topic("orders").await;
+    stage.subscribe("charge", "orders", &front.url("/"), Push::new()).await;
+    let mut ids = Vec::new();
+    for _ in 0..MESSAGES {
+        ids.push(stage.pubsub.publish("orders", order("po-1")).await);
+    }
+    // Each time with effects asked for and not recorded, the second time reruns among them.
+    stage.supplier.await_effects(SOON, |effects| effects.len() >= MESSAGES / 2).await;
+    front.turn_to([&b, &c]);
+    a.process.kill_9().await;
+    stage.supplier.await_effects(SOON, |effects| effects.len() > MESSAGES).await;
+    front.turn_to([&c]);
+    b.process.kill_9().await;
+
+    for id in &ids {
+        stage.await_state(&key("messages", id), State::Done).await;
+    }
+    let effects = stage.supplier.effects();
+    let mut runs: HashMap<&str, Vec<&Effect>> = HashMap::new();
+    for effect in &effects {
+        runs.entry(effect.id()).or_default().push(effect);
+    }
+    assert_eq!(runs.len(), MESSAGES, "a supplier that knows the keys has each order once");
+    assert!(effects.len() > MESSAGES, "a kill that interrupts nothing shows nothing");
+    for runs in runs.values() {
+        assert!(runs.len() <= 3, "at most one run more for each kill: {}", stage.supplier);
+        for (before, run) in runs.iter().enumerate() {
+            let told = if before == 0 { "Fresh".to_owned() } else { format!("Unknown {{ runs: {before} }}") };
+            assert_eq!(run.history(), told);
+        }
+        assert!(runs.is_sorted_by(|one, next| one.fence() < next.fence()));
+    }
+    for id in &ids {
+        assert_eq!(push(&c, by_hand("/", id)).await, (204, "duplicate".into()));
+    }
 }

@@ -53,6 +53,7 @@ async fn begin(stage: &Stage, on: &Instance) -> client::InFlight {
     pushed
 }
 
+// F56
 async fn work_in_flight_at_sigterm_ends_and_is_answered(stage: &Stage) {
     let (mut a, b) = tokio::join!(stage.instance("a", 30), stage.instance("b", 30));
     let pushed = begin(stage, &a).await;
@@ -69,6 +70,7 @@ async fn work_in_flight_at_sigterm_ends_and_is_answered(stage: &Stage) {
     assert_eq!(stage.supplier.effects().len(), 1);
 }
 
+// F56
 async fn work_longer_than_the_drain_is_left_to_lapse(stage: &Stage) {
     let (mut a, b) = tokio::join!(stage.instance("a", 12), stage.instance("b", 12));
     let pushed = begin(stage, &a).await;

@@ -82,7 +82,7 @@ async fn a_message_that_was_nacked_runs_once_more_and_is_then_done(stage: &Stage
     assert_eq!(push(&a, by_hand("/", &id)).await, (204, "duplicate".into()));
 }
 
-// F29 asks for the same of two shapes.
+// F102
 async fn two_subscriptions_of_one_consumer_run_a_message_once(stage: &Stage) {
     let (a, b) = tokio::join!(stage.instance("a", 30), stage.instance("b", 30));
     let front = Front::of([&a, &b]).await;
@@ -98,6 +98,7 @@ async fn two_subscriptions_of_one_consumer_run_a_message_once(stage: &Stage) {
     assert_eq!(stage.supplier.effects().len(), 1);
 }
 
+// F102
 async fn two_consumers_of_one_topic_each_run_a_message(stage: &Stage) {
     let (a, b) = tokio::join!(stage.instance("a", 30), stage.instance("b", 30));
     let front = Front::of([&a, &b]).await;

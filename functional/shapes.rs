@@ -1,14 +1,18 @@
 //! The shapes of a push that the emulator can send, end to end.
 
+use pushonce::store::record::State;
+
 use crate::front::{Answer, Front};
 use crate::pubsub::{Message, Push};
-use crate::stage::{SOON, Stage, by_hand, order, push, scenarios};
+use crate::stage::{SOON, Stage, by_hand, key, order, push, scenarios};
 
 scenarios! {
     on both: ;
     on one:
         an_unwrapped_push_runs_once_by_its_metadata
         a_message_without_its_business_key_is_refused
+        a_hundred_attributes_pass_as_headers
+        a_message_of_ten_megabytes_passes
 }
 
 async fn an_unwrapped_push_runs_once_by_its_metadata(stage: &Stage) {
@@ -43,4 +47,29 @@ async fn a_message_without_its_business_key_is_refused(stage: &Stage) {
     let unkeyed = Answer { path: "/orders".into(), status: 422, outcome: "unkeyed".into() };
     assert_eq!(answers, [unkeyed.clone(), unkeyed]);
     assert!(stage.supplier.effects().is_empty());
+}
+
+// F19
+async fn a_hundred_attributes_pass_as_headers(stage: &Stage) {
+    let a = stage.instance("a", 30).await;
+    stage.pubsub.topic("orders").await;
+    // Past the front, which has a server of another kind.
+    stage.subscribe("charge", "orders", &a.url("/orders"), Push::new().unwrapped()).await;
+    let many =
+        (1..100).fold(order("po-1"), |message, n| message.attribute(&format!("a{n}"), &"v".repeat(1024)));
+    stage.pubsub.publish("orders", many).await;
+    stage.await_state(&key("orders", "po-1"), State::Done).await;
+    assert_eq!(stage.supplier.effects().len(), 1);
+}
+
+// F06
+async fn a_message_of_ten_megabytes_passes(stage: &Stage) {
+    let a = stage.instance("a", 30).await;
+    stage.pubsub.topic("orders").await;
+    stage.subscribe("charge", "orders", &a.url("/"), Push::new().ack_deadline(60)).await;
+    let data = vec![b'x'; 10_000_000];
+    let id = stage.pubsub.publish("orders", Message::new(&data)).await;
+    stage.await_state(&key("messages", &id), State::Done).await;
+    let effects = stage.supplier.effects();
+    assert!(effects.len() == 1 && effects[0].body == data);
 }
