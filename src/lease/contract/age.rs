@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::trial::{Trial, record};
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::store::record::Record;
 
@@ -13,7 +13,7 @@ pub(super) async fn age_starts_near_zero(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let mut seen = None;
     for _ in 0..3 {
-        seen = Some(t.write(&key, seen.as_ref(), &record()).await?);
+        seen = Some(t.write(&key, seen.as_ref(), &t.record()).await?);
         let age = t.stands(&key).await?.age;
         must!(age < YOUNG, "a record that was just written is {age:?} old");
     }
@@ -22,7 +22,7 @@ pub(super) async fn age_starts_near_zero(t: &Trial) -> Result<(), Breach> {
 
 pub(super) async fn age_grows(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    t.write(&key, None, &record()).await?;
+    t.write(&key, None, &t.record()).await?;
     let step = t.short() / 2;
     let mut age = Duration::ZERO;
     for _ in 0..3 {
@@ -33,7 +33,7 @@ pub(super) async fn age_grows(t: &Trial) -> Result<(), Breach> {
 
 pub(super) async fn reading_does_not_make_it_younger(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    t.write(&key, None, &record()).await?;
+    t.write(&key, None, &t.record()).await?;
     let mut before = Duration::ZERO;
     // Read in steps that are far shorter than the age that it must reach.
     let mut patience = t.patience("a record that is read all the time grows old");
@@ -51,11 +51,11 @@ pub(super) async fn reading_does_not_make_it_younger(t: &Trial) -> Result<(), Br
 pub(super) async fn every_write_starts_age_anew(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let created = t.stopwatch();
-    let mut seen = t.write(&key, None, &record()).await?;
+    let mut seen = t.write(&key, None, &t.record()).await?;
     for _ in 0..2 {
         t.ages(&key, t.short() + t.subject().grain() * 2).await?;
         let sent = t.stopwatch();
-        seen = t.write(&key, Some(&seen), &record()).await?;
+        seen = t.write(&key, Some(&seen), &t.record()).await?;
         let age = t.stands(&key).await?.age;
         let most = sent.elapsed() + t.subject().grain();
         must!(
@@ -71,7 +71,7 @@ pub(super) async fn age_is_without_aged(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let aged = Duration::from_secs(60 * 60);
     let sent = t.stopwatch();
-    t.write(&key, None, &Record { aged, ..record() }).await?;
+    t.write(&key, None, &Record { aged, ..t.record() }).await?;
     let stored = t.stands(&key).await?;
     must!(stored.record.aged == aged, "`aged` was written as {aged:?} and read as {:?}", stored.record.aged);
     let most = sent.elapsed() + t.subject().grain();

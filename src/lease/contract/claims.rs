@@ -7,7 +7,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::trial::{Client, LONG, Trial, expect, put, record};
+use super::client::{Client, expect, put};
+use super::trial::{LONG, Trial};
 use super::{Breach, must};
 use crate::lease::{Claim, Claimed, Commit, Op};
 use crate::store::record::{Ended, Record, State, Verb};
@@ -66,7 +67,7 @@ pub(super) async fn of_many_claims_one_wins(t: &Trial) -> Result<(), Breach> {
 pub(super) async fn of_many_takeovers_one_wins(t: &Trial) -> Result<(), Breach> {
     for round in 0..2 {
         let key = t.key(&format!("round {round}"))?;
-        t.client(&key).lease(t.short()).wins().await?;
+        t.client(&key).lease(t.short()).crashes().await?;
         t.ages(&key, t.short() + t.subject().grain()).await?;
         one_wins(&t.client(&key)).await?;
     }
@@ -137,12 +138,12 @@ pub(super) async fn a_live_key_of_another_verb_is_misuse(t: &Trial) -> Result<()
         if stands == Verb::Mutex {
             // A released record is not live, and takes the verb of the next claim.
             expect(&mut claim, &Op::Release(Ended::Fresh), Commit::Recorded).await?;
-            t.client(&key).verb(asked).wins().await?;
+            t.client(&key).verb(asked).crashes().await?;
             t.client(&key).verb(stands).is_misused().await?;
         }
     }
     let key = t.key("shared")?;
-    t.client(&key).verb(Verb::Lock).wins().await?;
+    t.client(&key).verb(Verb::Lock).crashes().await?;
     t.client(&key).verb(Verb::AtMostOnce).is_held().await.map(drop)
 }
 
@@ -190,11 +191,11 @@ pub(super) async fn a_client_clock_decides_nothing(t: &Trial) -> Result<(), Brea
     let early = |key| apart(t.client(key), behind(t));
     let late = |key| apart(t.client(key), ahead(t));
     let live = t.key("live")?;
-    early(&live).wins().await?;
+    early(&live).crashes().await?;
     late(&live).is_held().await?;
     let lapsed = t.key("lapsed")?;
-    late(&lapsed).lease(t.short()).wins().await?;
-    early(&lapsed).wins().await?;
+    late(&lapsed).lease(t.short()).crashes().await?;
+    early(&lapsed).crashes().await?;
     let done = t.key("done")?;
     let mut claim = early(&done).wins().await?;
     expect(&mut claim, &t.client(&done).completes(), Commit::Recorded).await?;
@@ -246,7 +247,7 @@ pub(super) async fn a_fence_rises_across_deletion(t: &Trial) -> Result<(), Breac
 
 pub(super) async fn what_the_lease_does_not_know_survives_it(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let mut kept = Record { state: State::Released, format: 101, ..record() };
+    let mut kept = Record { state: State::Released, format: 101, ..t.record() };
     kept.data = Bytes::from_static(b"a task record");
     kept.unknown.insert("colour".into(), json!("blue"));
     let mut patience = t.patience("the record is planted");

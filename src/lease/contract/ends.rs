@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::trial::{LONG, Trial, expect, progress};
+use super::client::expect;
+use super::trial::{LONG, Trial, progress};
 use super::{Breach, must};
 use crate::lease::{Commit, Op};
 use crate::store::record::{Ended, Progress, State, Verb};

@@ -2,7 +2,7 @@
 
 use futures_util::future::try_join_all;
 
-use super::trial::{Trial, record};
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::key::Key;
 
@@ -76,7 +76,7 @@ fn texts() -> Vec<String> {
 pub(super) async fn any_text_can_be_a_key(t: &Trial) -> Result<(), Breach> {
     for text in texts() {
         let key = t.key(&text)?;
-        let next = record();
+        let next = t.record();
         let shown: String = text.chars().take(40).collect();
         let told = |breach: Breach| breach.with(&format!("a key of {} bytes, {shown:?}", text.len()));
         t.write(&key, None, &next).await.map_err(told)?;
@@ -92,7 +92,7 @@ pub(super) async fn keys_that_differ_stay_apart(t: &Trial) -> Result<(), Breach>
         try_join_all(some.iter().map(|key| async move {
             let absent = t.read(key).await?.is_none();
             must!(absent, "the fresh key {:?} is that of another text", shown(key));
-            t.write(key, None, &crate::store::Record { data: key.to_string().into(), ..record() }).await?;
+            t.write(key, None, &crate::store::Record { data: key.to_string().into(), ..t.record() }).await?;
             Ok(())
         }))
         .await?;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::trial::{Client, Trial, expect};
+use super::client::{Client, expect};
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::key::Key;
 use crate::lease::{Claim, Claimed, Commit, Op};
@@ -157,7 +158,7 @@ pub(super) async fn a_late_write_changes_nothing(t: &Trial) -> Result<(), Breach
             expect(&mut claim, &Op::Release(Ended::Fresh), Commit::Recorded).await?;
         }
         if on != On::Complete {
-            t.client(&key).wins().await?;
+            t.client(&key).crashes().await?;
         }
         let before = t.stands(&key).await?;
         // A sign that cannot be seen: the late write leaves nothing behind. So wait well past its time.

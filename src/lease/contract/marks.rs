@@ -1,6 +1,7 @@
 //! Laws of `at_most_once`: a mark stands before the work, and nobody runs it again.
 
-use super::trial::{Client, LONG, Trial, expect, progress};
+use super::client::{Client, expect};
+use super::trial::{LONG, Trial, progress};
 use super::{Breach, must};
 use crate::key::Key;
 use crate::lease::{Commit, Op};

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::trial::{Trial, record};
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::random;
 use crate::store::record::Record;
@@ -19,7 +19,7 @@ fn anew(record: &Record) -> Record {
 pub(super) async fn a_read_sees_the_last_write(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     must!(t.read(&key).await?.is_none(), "something stands under a fresh key");
-    let mut next = record();
+    let mut next = t.record();
     let mut seen = None;
     for _ in 0..5 {
         next = anew(&next);
@@ -34,41 +34,41 @@ pub(super) async fn a_read_sees_the_last_write(t: &Trial) -> Result<(), Breach> 
 
 pub(super) async fn a_create_writes_only_where_nothing_stands(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let first = record();
+    let first = t.record();
     t.write(&key, None, &first).await?;
-    t.lose(&key, None, &record()).await?;
+    t.lose(&key, None, &t.record()).await?;
     must!(t.stands(&key).await?.record.token == first.token, "a create overwrote what stood");
     Ok(())
 }
 
 pub(super) async fn an_update_writes_only_over_the_version_it_names(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let old = t.write(&key, None, &record()).await?;
-    let second = record();
+    let old = t.write(&key, None, &t.record()).await?;
+    let second = t.record();
     let new = t.write(&key, Some(&old), &second).await?;
-    t.lose(&key, Some(&old), &record()).await?;
+    t.lose(&key, Some(&old), &t.record()).await?;
     must!(t.stands(&key).await?.record.token == second.token, "an update on an old version was written");
-    t.write(&key, Some(&new), &record()).await?;
+    t.write(&key, Some(&new), &t.record()).await?;
     Ok(())
 }
 
 pub(super) async fn an_update_of_a_deleted_record_is_lost(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let version = t.write(&key, None, &record()).await?;
+    let version = t.write(&key, None, &t.record()).await?;
     t.subject().forget(&key).await;
-    t.lose(&key, Some(&version), &record()).await?;
+    t.lose(&key, Some(&version), &t.record()).await?;
     must!(t.read(&key).await?.is_none(), "an update of a deleted record created one");
     Ok(())
 }
 
 pub(super) async fn a_lost_swap_writes_nothing(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let old = t.write(&key, None, &record()).await?;
-    let stands = record();
+    let old = t.write(&key, None, &t.record()).await?;
+    let stands = t.record();
     let version = t.write(&key, Some(&old), &stands).await?;
     for seen in [None, Some(&old)] {
         // Whatever it says; another law looks at that.
-        let _ = t.swap(&key, seen, &record()).await?;
+        let _ = t.swap(&key, seen, &t.record()).await?;
         let read = t.stands(&key).await?;
         must!(read.record == stands, "a lost swap changed the record");
         must!(read.version == version, "a lost swap changed the version");
@@ -78,19 +78,19 @@ pub(super) async fn a_lost_swap_writes_nothing(t: &Trial) -> Result<(), Breach> 
 
 pub(super) async fn a_lost_swap_is_never_called_written(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let old = t.write(&key, None, &record()).await?;
-    t.write(&key, Some(&old), &record()).await?;
-    t.lose(&key, None, &record()).await?;
-    t.lose(&key, Some(&old), &record()).await
+    let old = t.write(&key, None, &t.record()).await?;
+    t.write(&key, Some(&old), &t.record()).await?;
+    t.lose(&key, None, &t.record()).await?;
+    t.lose(&key, Some(&old), &t.record()).await
 }
 
 pub(super) async fn what_a_lost_swap_says_is_true(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let old = t.write(&key, None, &record()).await?;
-    let stands = record();
+    let old = t.write(&key, None, &t.record()).await?;
+    let stands = t.record();
     let version = t.write(&key, Some(&old), &stands).await?;
     for seen in [None, Some(&old)] {
-        match t.swap(&key, seen, &record()).await? {
+        match t.swap(&key, seen, &t.record()).await? {
             Swap::Lost(Standing::Is(said)) => {
                 must!(said.version == version, "a lost swap told another version than the one that stands");
                 must!(said.record == stands, "a lost swap told another record than the one that stands");
@@ -103,7 +103,7 @@ pub(super) async fn what_a_lost_swap_says_is_true(t: &Trial) -> Result<(), Breac
         }
     }
     t.subject().forget(&key).await;
-    match t.swap(&key, Some(&version), &record()).await? {
+    match t.swap(&key, Some(&version), &t.record()).await? {
         Swap::Lost(Standing::Absent) => Ok(()),
         Swap::Lost(Standing::Unknown) => told(t),
         Swap::Lost(Standing::Is(_)) => Err(Breach::new("a lost swap told of a record that was deleted")),
@@ -120,7 +120,7 @@ pub(super) async fn the_version_of_a_write_is_the_one_that_is_read(t: &Trial) ->
     let key = t.key("k")?;
     let mut seen: Option<Version> = None;
     for _ in 0..3 {
-        let written = t.write(&key, seen.as_ref(), &record()).await?;
+        let written = t.write(&key, seen.as_ref(), &t.record()).await?;
         let read = t.stands(&key).await?.version;
         must!(read == written, "a write returned {written:?} and a read {read:?}");
         seen = Some(read);
@@ -130,7 +130,7 @@ pub(super) async fn the_version_of_a_write_is_the_one_that_is_read(t: &Trial) ->
 
 pub(super) async fn a_version_names_one_content(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
-    let mut content = record();
+    let mut content = t.record();
     let mut versions = vec![t.write(&key, None, &content).await?];
     for _ in 0..5 {
         content = anew(&content);
@@ -145,14 +145,14 @@ pub(super) async fn a_version_does_not_come_back_after_deletion(t: &Trial) -> Re
     let key = t.key("k")?;
     let mut versions: Vec<Version> = Vec::new();
     for _ in 0..3 {
-        let stands = record();
+        let stands = t.record();
         let created = t.write(&key, None, &stands).await?;
         for old in &versions {
             must!(*old != created, "{old:?} came back after a deletion");
-            t.lose(&key, Some(old), &record()).await?;
+            t.lose(&key, Some(old), &t.record()).await?;
         }
         must!(t.stands(&key).await?.record.token == stands.token, "an old version overwrote a new record");
-        let updated = t.write(&key, Some(&created), &record()).await?;
+        let updated = t.write(&key, Some(&created), &t.record()).await?;
         versions.extend([created, updated]);
         t.subject().forget(&key).await;
     }
@@ -175,8 +175,8 @@ pub(super) async fn of_many_updates_one_wins(t: &Trial) -> Result<(), Breach> {
 
 async fn race(t: &Trial, text: &str, update: bool) -> Result<(), Breach> {
     let key = t.key(text)?;
-    let seen = if update { Some(t.write(&key, None, &record()).await?) } else { None };
-    let records: Vec<Record> = (0..RACERS).map(|_| record()).collect();
+    let seen = if update { Some(t.write(&key, None, &t.record()).await?) } else { None };
+    let records: Vec<Record> = (0..RACERS).map(|_| t.record()).collect();
     let swaps = join_all(records.iter().map(|next| t.swap(&key, seen.as_ref(), next))).await;
     let mut winners = Vec::new();
     for (next, swap) in records.iter().zip(swaps) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::trial::{Client, LONG, Trial, expect, progress};
+use super::client::{Client, expect};
+use super::trial::{LONG, Trial, progress};
 use super::{Breach, must};
 use crate::key::Key;
 use crate::lease::{Claimed, Commit, Op};

@@ -1,7 +1,8 @@
 //! Laws of zombies: a holder that was replaced, released or deleted writes nothing any more.
 // F58, F59
 
-use super::trial::{Trial, expect};
+use super::client::expect;
+use super::trial::Trial;
 use super::{Breach, must};
 use crate::lease::{Claim, Commit, Op};
 use crate::store::record::Ended;
