@@ -7,8 +7,8 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -33,12 +33,14 @@ const PORT: u16 = 8080;
 /// # Ok(()) }
 /// ```
 ///
-/// Unlike `axum::serve` it takes a push whose 100 attributes came as headers, and it gives up on a
-/// connection whose headers do not come within ten seconds. On the signal it stops accepting, lets
-/// the requests and the settling in flight end, and cancels what is left shortly before eight
-/// seconds are over; see [`drain`](crate::drain).
+/// Unlike `axum::serve` it takes a push whose 100 attributes came as headers, and it closes a
+/// connection that sends no request within ten seconds, whether a new one or one between two
+/// requests. On the signal it stops accepting, lets the requests and the settling in flight end, and
+/// cancels what is left shortly before eight seconds are over; see [`drain`](crate::drain).
+///
+/// It speaks HTTP/1.1, as Cloud Run does to a container: leave its end-to-end HTTP/2 off.
 pub fn serve(router: Router) -> Serve {
-    Serve { router, listener: None, drain: DRAIN, signal: None }
+    Serve { router, listener: None, drain: DRAIN, header_timeout: HEADER_TIMEOUT, signal: None }
 }
 
 /// A server to be awaited. Made by [`serve`].
@@ -47,6 +49,7 @@ pub struct Serve {
     router: Router,
     listener: Option<TcpListener>,
     drain: Duration,
+    header_timeout: Duration,
     signal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -72,6 +75,12 @@ impl Serve {
         self
     }
 
+    /// How long a connection may take to send the headers of a request. Default ten seconds.
+    pub fn header_timeout(mut self, limit: Duration) -> Self {
+        self.header_timeout = limit;
+        self
+    }
+
     /// Stops at this future's end instead of at SIGTERM or Ctrl-C.
     pub fn until(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.signal = Some(Box::pin(signal));
@@ -88,13 +97,18 @@ impl Serve {
             None => Box::pin(terminated()?),
         };
         tracing::info!(address = %listener.local_addr()?, "listening");
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(self.header_timeout)
+            .max_headers(HEADERS)
+            .max_header_size(HEADER_BYTES);
         let connections = GracefulShutdown::new();
         loop {
             tokio::select! {
                 biased;
                 () = &mut signal => break,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => connect(stream, self.router.clone(), &connections),
+                    Ok((stream, _)) => connect(stream, &http, self.router.clone(), &connections),
                     // Out of file descriptors, or a caller that was gone at once: neither ends the service.
                     Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");
@@ -123,19 +137,10 @@ impl IntoFuture for Serve {
     }
 }
 
-fn connect(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
+fn connect(stream: TcpStream, http: &http1::Builder, router: Router, connections: &GracefulShutdown) {
     // An answer is one small write; it should not wait for another.
     let _ = stream.set_nodelay(true);
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_headers(HEADERS)
-        .max_buf_size(2 * HEADER_BYTES);
-    builder.http2().timer(TokioTimer::new()).max_header_list_size(HEADER_BYTES as u32);
-    let service = TowerToHyperService::new(router);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let watched = connections.watch(connection);
     #[expect(
         clippy::disallowed_methods,
@@ -143,7 +148,7 @@ fn connect(stream: TcpStream, router: Router, connections: &GracefulShutdown) {
     )]
     drop(tokio::spawn(async move {
         if let Err(error) = watched.await {
-            tracing::debug!(error = &*error as &dyn std::error::Error, "a connection ended with an error");
+            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended with an error");
         }
     }));
 }

@@ -1,7 +1,6 @@
 //! From what the guard says to what Pub/Sub is told: the answer, its log line and its hooks.
 
 use std::error::Error;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -11,12 +10,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{Buffered, Unread};
-use super::layer::{Config, PayloadCheck};
+use super::config::{Config, PayloadCheck};
+use super::handler::{HandlerFailed, inside};
+use super::keys::Unkeyed;
 use super::report::{self, Report};
-use super::service::Unkeyed;
 use crate::key::{Consumer, Key};
 use crate::lease::{Lease, RunError, Skip};
-use crate::pubsub::extract::{Cause, verdict};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
@@ -25,47 +24,6 @@ use crate::verbs::guard::{Ran, Reply};
 
 /// No answer asks Pub/Sub to stay away longer than its own longest backoff.
 const LONGEST_RETRY: u64 = 600;
-
-/// A handler that answered something else than success.
-pub(super) struct HandlerFailed(pub(super) Response<Bytes>);
-
-impl HandlerFailed {
-    /// What it means under a layer, where only the layer's own key can make a duplicate.
-    fn verdict(&self) -> Verdict {
-        let status = self.0.status();
-        let failing = if status.is_client_error() || status.is_server_error() {
-            status
-        } else {
-            StatusCode::INTERNAL_SERVER_ERROR
-        };
-        match verdict(self.0.extensions()) {
-            Some(verdict) if verdict.outcome == Outcome::InProgress => verdict,
-            _ => Verdict::new(Outcome::Failed, failing),
-        }
-    }
-}
-
-impl fmt::Debug for HandlerFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandlerFailed({})", self.0.status())
-    }
-}
-
-impl fmt::Display for HandlerFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the handler answered {}", self.0.status())?;
-        match self.0.extensions().get::<Cause>() {
-            Some(cause) => write!(f, ": {}", cause.0),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Error for HandlerFailed {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.extensions().get::<Cause>().and_then(|cause| cause.0.source())
-    }
-}
 
 /// Where the guard's result goes: one answer, one log line, the hooks. Runs on the tracked task, so
 /// that a caller that has gone costs no log line.
@@ -87,9 +45,13 @@ impl Reply<Response<Bytes>> for Answering {
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
-        let (verdict, response, error) = self.judged(result);
-        let fence = self.lease.get().map(Lease::fence);
-        let about = About { key: self.key.as_ref(), delivery: Some(&self.delivery), fence };
+        let Judged { verdict, response, answered, error } = self.judged(result);
+        let about = About {
+            key: self.key.as_ref(),
+            delivery: Some(&self.delivery),
+            fence: self.lease.get().map(Lease::fence),
+            answered,
+        };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
         let response = told(&self.config, verdict, response, error, about);
         drop(self.buffered);
@@ -98,56 +60,49 @@ impl Reply<Response<Bytes>> for Answering {
     }
 }
 
-type Judged = (Verdict, Response<Bytes>, Option<BoxError>);
+/// What came of a delivery that came to the guard.
+struct Judged {
+    verdict: Verdict,
+    response: Response<Bytes>,
+    /// What the handler itself answered.
+    answered: Option<StatusCode>,
+    error: Option<BoxError>,
+}
+
+impl Judged {
+    fn new(verdict: Verdict, error: impl Into<BoxError>) -> Self {
+        Self { verdict, response: Response::default(), answered: None, error: Some(error.into()) }
+    }
+}
 
 impl Answering {
     fn judged(&self, result: Result<Ran<Response<Bytes>>, RunError>) -> Judged {
-        let marks = self.config.settings.verb == Verb::AtMostOnce;
-        let error = match result {
-            Ok(Ran { value, uncertain }) => {
-                let outcome = match (&self.key, uncertain) {
-                    (None, _) => Outcome::Unguarded,
-                    (Some(_), None) => Outcome::Ran,
-                    (Some(_), Some(_)) => Outcome::Uncertain,
-                };
-                let why = uncertain.map(|why| format!("done, but {why:?}: it may run again").into());
-                return (Verdict::new(outcome, StatusCode::OK), value, why);
-            }
-            Err(error) => error,
+        let mut judged = match result {
+            Ok(ran) => return self.ran(ran),
+            Err(RunError::Skipped(skip)) => return self.skipped(skip),
+            Err(RunError::Work(error)) => worked(error),
+            Err(error) => Judged::new(outcome_of(&error), error),
         };
-        let (verdict, response, error): Judged = match error {
-            RunError::Work(error) => match error.downcast::<HandlerFailed>() {
-                Ok(failed) => {
-                    let verdict = failed.verdict();
-                    let text: BoxError = failed.to_string().into();
-                    (verdict, failed.0, Some(text))
-                }
-                Err(error) => {
-                    let found = outcome_of(&*error);
-                    let verdict = match found.outcome {
-                        Outcome::Failed => found,
-                        // Another key's duplicate, or another store's outage, is this handler's failure.
-                        _ => Verdict::new(Outcome::Failed, StatusCode::INTERNAL_SERVER_ERROR),
-                    };
-                    (verdict, Response::default(), Some(error))
-                }
-            },
-            RunError::Skipped(skip) => {
-                let mut response = Response::default();
-                if let Skip::InProgress { left } = &skip {
-                    let seconds = left.as_secs().saturating_add(1).min(LONGEST_RETRY);
-                    response.headers_mut().insert(RETRY_AFTER, seconds.into());
-                }
-                return (self.skipped(&skip), response, Some(skip.into()));
-            }
-            error => return (outcome_of(&error), Response::default(), Some(error.into())),
-        };
-        let verdict = if marks { Verdict::new(Outcome::Lost, verdict.status) } else { verdict };
-        (verdict, response, error)
+        // The mark stands once the handler has begun, and with it this run was the only one.
+        if self.config.settings.verb == Verb::AtMostOnce && self.lease.get().is_some() {
+            judged.verdict = Verdict::new(Outcome::Lost, judged.verdict.status);
+        }
+        judged
     }
 
-    fn skipped(&self, skip: &Skip) -> Verdict {
-        match skip {
+    fn ran(&self, Ran { value, uncertain }: Ran<Response<Bytes>>) -> Judged {
+        let outcome = match (&self.key, uncertain) {
+            (None, _) => Outcome::Unguarded,
+            (Some(_), None) => Outcome::Ran,
+            (Some(_), Some(_)) => Outcome::Uncertain,
+        };
+        let error = uncertain.map(|why| format!("done, but {why:?}: it may run again").into());
+        let answered = Some(value.status());
+        Judged { verdict: Verdict::new(outcome, StatusCode::OK), response: value, answered, error }
+    }
+
+    fn skipped(&self, skip: Skip) -> Judged {
+        let verdict = match &skip {
             // Under a message id, which names one message, another payload is another message: losing it would be worse.
             Skip::Duplicate { conflict: true, .. } if self.config.key.is_message_id() => {
                 Verdict::new(Outcome::Conflict, StatusCode::INTERNAL_SERVER_ERROR)
@@ -160,6 +115,35 @@ impl Answering {
                 Verdict::new(Outcome::Lost, StatusCode::NO_CONTENT)
             }
             skip => outcome_of(skip),
+        };
+        let left = match &skip {
+            Skip::InProgress { left } => Some(*left),
+            Skip::Duplicate { .. } => None,
+        };
+        let mut judged = Judged::new(verdict, skip);
+        if let Some(left) = left {
+            let seconds = left.as_secs().saturating_add(1).min(LONGEST_RETRY);
+            judged.response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        judged
+    }
+}
+
+/// A handler that answered a failure, or a service that returned an error.
+fn worked(error: BoxError) -> Judged {
+    match error.downcast::<HandlerFailed>() {
+        Ok(mut failed) => {
+            let (verdict, response) = (failed.verdict(), std::mem::take(&mut failed.response));
+            Judged { verdict, response, answered: Some(failed.status), error: Some(failed) }
+        }
+        Err(error) => {
+            let found = outcome_of(&*error);
+            let verdict = match found.outcome {
+                // A panic or a time limit of the guard itself.
+                Outcome::Failed => found,
+                _ => inside(found, StatusCode::INTERNAL_SERVER_ERROR),
+            };
+            Judged::new(verdict, error)
         }
     }
 }
@@ -203,16 +187,17 @@ impl Refusal {
 
 /// Answers a push that never came to the guard.
 pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Delivery>) -> Response<Bytes> {
-    let about = About { key: None, delivery, fence: None };
+    let about = About { delivery, ..About::default() };
     told(config, refusal.verdict(), Response::default(), Some(refusal), about)
 }
 
 /// What a delivery was about, as far as that is known.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct About<'a> {
     key: Option<&'a Key>,
     delivery: Option<&'a Delivery>,
     fence: Option<u64>,
+    answered: Option<StatusCode>,
 }
 
 /// The answer of that verdict, after it was logged and the hooks were told.
@@ -229,6 +214,7 @@ fn told(
     let report = Report {
         outcome: verdict.outcome,
         status: verdict.status.as_u16(),
+        handler_status: about.answered.map(|status| status.as_u16()),
         consumer: config.consumer.as_ref().unwrap_or(&unnamed),
         key: about.key,
         delivery: about.delivery,

@@ -42,6 +42,8 @@ impl Drop for Buffered {
 /// What may be buffered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
+    /// The setting that raises the first of them.
+    pub(super) name: &'static str,
     /// Of this body, in bytes.
     pub(super) body: usize,
     /// Of the whole process, in bytes.
@@ -53,10 +55,8 @@ pub(super) struct Limits {
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    #[error(
-        "the body is larger than the limit of {limit} bytes (it has {at_least} at least); raise `body_limit`, or publish less"
-    )]
-    TooLarge { limit: usize, at_least: usize },
+    #[error("the body is larger than `{name}`, {limit} bytes: it has {at_least} at least")]
+    TooLarge { name: &'static str, limit: usize, at_least: usize },
     #[error("this process already buffers nearly {budget} bytes of bodies; it would be over its budget")]
     OverBudget { budget: usize },
     #[error("the body did not come within {limit:?}")]
@@ -84,7 +84,7 @@ where
     let hint = body.size_hint();
     let told = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
     if told > limits.body {
-        return Err(Unread::TooLarge { limit: limits.body, at_least: told });
+        return Err(Unread::TooLarge { name: limits.name, limit: limits.body, at_least: told });
     }
     let mut buffered = Buffered::none();
     let over = Unread::OverBudget { budget: limits.budget };
@@ -98,7 +98,7 @@ where
         let Ok(mut data) = frame.into_data() else { continue };
         length += data.remaining();
         if length > limits.body {
-            return Err(Unread::TooLarge { limit: limits.body, at_least: length });
+            return Err(Unread::TooLarge { name: limits.name, limit: limits.body, at_least: length });
         }
         if length > buffered.0 && !buffered.grow(length - buffered.0, limits.budget) {
             return Err(over);

@@ -1,21 +1,21 @@
-//! The layer's settings, and what is refused when it is built.
+//! `IdempotentLayer`: its setters.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tower_layer::Layer;
 
 use super::body::Limits;
-use super::report::{Hook, Report};
+use super::config::{Config, InvalidLayer, PayloadCheck, Unguarded};
+use super::report::Report;
 use super::service::IdempotentService;
-use crate::disabled::{Misplaced, disabled};
-use crate::key::{Consumer, InvalidKey};
-use crate::pubsub::{KeyRule, KeyRuleError, Outcome, extract::BODY_LIMIT};
+use crate::disabled::disabled;
+use crate::key::Consumer;
+use crate::pubsub::{KeyRule, Outcome, extract::BODY_LIMIT};
 use crate::store::record::Verb;
 use crate::store::{BoxError, Store};
 use crate::time::Clock;
-use crate::verbs::{InvalidSetting, MUTEX_WAIT, Settings};
+use crate::verbs::{MUTEX_WAIT, Settings};
 
 /// What the whole process may buffer of bodies by default: half of a Cloud Run instance's 512 MiB.
 const BUDGET: usize = 256 * 1024 * 1024;
@@ -25,30 +25,6 @@ const RESPONSE_LIMIT: usize = 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Below this a third of the lease may be shorter than one trip to a store.
 const SHORT: Duration = Duration::from_secs(3);
-
-/// What to do with a message that has no key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Unguarded {
-    /// 422: nacked, and the handler does not run.
-    #[default]
-    Refuse,
-    /// The handler runs each time, without a guard and without a [`Lease`](crate::Lease).
-    Allow,
-}
-
-/// Whether a duplicate's payload is compared with the recorded one (by SHA-256 of the data).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum PayloadCheck {
-    /// Not compared.
-    #[default]
-    Off,
-    /// Another payload under a business key is acked (204) and logged as `conflict`.
-    Alert,
-    /// Another payload under a business key is answered 409: nacked until a person looks at it.
-    Refuse,
-}
 
 /// A [`tower_layer::Layer`] that guards the pushes of a route. See [the manual](self).
 ///
@@ -65,36 +41,6 @@ pub struct IdempotentLayer {
     config: Config,
 }
 
-#[derive(Clone)]
-pub(super) struct Config {
-    pub(super) consumer: Result<Consumer, InvalidKey>,
-    pub(super) store: Arc<dyn Store>,
-    pub(super) settings: Settings,
-    pub(super) key: KeyRule,
-    pub(super) serialize: Option<KeyRule>,
-    pub(super) serialize_wait: Duration,
-    pub(super) unguarded: Unguarded,
-    pub(super) check: PayloadCheck,
-    pub(super) limits: Limits,
-    pub(super) response_limit: usize,
-    pub(super) hooks: Vec<(Outcome, Arc<Hook>)>,
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("consumer", &self.consumer)
-            .field("store", &self.store)
-            .field("settings", &self.settings)
-            .field("key", &self.key)
-            .field("serialize", &self.serialize)
-            .field("unguarded", &self.unguarded)
-            .field("check", &self.check)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
 impl IdempotentLayer {
     /// A layer that does each message once, by its message id.
     pub fn new(consumer: impl AsRef<str>, store: Arc<dyn Store>) -> Self {
@@ -107,7 +53,7 @@ impl IdempotentLayer {
             serialize_wait: MUTEX_WAIT,
             unguarded: Unguarded::default(),
             check: PayloadCheck::default(),
-            limits: Limits { body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
+            limits: Limits { name: "body_limit", body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
             response_limit: RESPONSE_LIMIT,
             hooks: Vec::new(),
         };
@@ -251,51 +197,8 @@ impl IdempotentLayer {
     /// # Errors
     /// [`InvalidLayer`], which says what to mend. Do not start the service.
     pub fn check(&self) -> Result<(), InvalidLayer> {
-        let config = &self.config;
-        disabled().map_err(InvalidLayer::Disabled)?;
-        if let Err(error) = &config.consumer {
-            return Err(InvalidLayer::Consumer(error.clone()));
-        }
-        config.settings.checked().map_err(InvalidLayer::Setting)?;
-        for rule in std::iter::once(&config.key).chain(&config.serialize) {
-            rule.check().map_err(InvalidLayer::Key)?;
-        }
-        if config.limits.body == 0
-            || config.limits.budget < config.limits.body
-            || config.limits.time.is_zero()
-        {
-            return Err(InvalidLayer::Limits { body: config.limits.body, budget: config.limits.budget });
-        }
-        Ok(())
+        self.config.checked()
     }
-}
-
-/// A layer that cannot work. Do not start the service; mend what the text says.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidLayer {
-    /// The consumer's name is not one.
-    #[error(transparent)]
-    Consumer(InvalidKey),
-    /// A duration is zero or overflows.
-    #[error(transparent)]
-    Setting(InvalidSetting),
-    /// A key rule can never find a key.
-    #[error(transparent)]
-    Key(KeyRuleError),
-    /// The limits of bodies admit none.
-    #[error(
-        "no body could be read: expected a limit and a time above zero and a budget of at least the limit, not {body} and {budget} bytes"
-    )]
-    Limits {
-        /// The limit of one body.
-        body: usize,
-        /// The budget of the process.
-        budget: usize,
-    },
-    /// `PUSHONCE_DISABLED` is set where it must not be.
-    #[error(transparent)]
-    Disabled(Misplaced),
 }
 
 impl<S> Layer<S> for IdempotentLayer {

@@ -36,10 +36,16 @@
 
 mod answer;
 mod body;
+mod config;
+mod handler;
+mod keys;
 mod layer;
 mod report;
+mod serialize;
 mod service;
+mod unguarded;
 
-pub use self::layer::{IdempotentLayer, InvalidLayer, PayloadCheck, Unguarded};
+pub use self::config::{InvalidLayer, PayloadCheck, Unguarded};
+pub use self::layer::IdempotentLayer;
 pub use self::report::Report;
 pub use self::service::IdempotentService;

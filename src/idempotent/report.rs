@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tracing::Level;
 
-use super::layer::Config;
+use super::config::Config;
 use crate::key::{Consumer, Key};
 use crate::pubsub::{Delivery, Outcome, Verdict};
 use crate::store::BoxError;
@@ -18,6 +18,9 @@ pub struct Report<'a> {
     pub outcome: Outcome,
     /// The status that was answered.
     pub status: u16,
+    /// The status of the handler's own answer, where it gave one. A success is answered 200 whatever
+    /// it was, since Pub/Sub acks only some of them.
+    pub handler_status: Option<u16>,
     /// The layer's consumer.
     pub consumer: &'a Consumer,
     /// The key, where one was found.
@@ -44,6 +47,7 @@ pub(super) fn tell(config: &Config, verdict: Verdict, report: &Report<'_>, fence
                 $level,
                 event = report.outcome.name(),
                 status = report.status,
+                handler_status = report.handler_status,
                 consumer = %report.consumer,
                 key,
                 message_id,
@@ -75,12 +79,17 @@ pub(super) fn tell(config: &Config, verdict: Verdict, report: &Report<'_>, fence
 
 /// An error with its sources, in one line.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
+    let told = || {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        text
+    };
+    // A user's error may panic where it should say what it is, and the answer must go out all the same.
+    catch_unwind(AssertUnwindSafe(told))
+        .unwrap_or_else(|_| "an error that panics when it is shown".to_owned())
 }

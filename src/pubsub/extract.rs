@@ -11,7 +11,7 @@ use axum_core::extract::{
 use axum_core::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
 use super::delivery::Delivery;
@@ -75,7 +75,7 @@ impl<S: Send + Sync> FromRequest<S> for Delivery {
             return Ok(delivery.clone());
         }
         let (parts, body) = request.into_parts();
-        let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(NotExtracted::Body)?.to_bytes();
+        let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(NotExtracted::unread)?.to_bytes();
         Self::decode(&parts.headers, body).map_err(NotExtracted::Refused)
     }
 }
@@ -106,22 +106,32 @@ pub enum NotExtracted {
     /// The data is not what was asked for: 422.
     #[error(transparent)]
     Data(BadData),
-    /// The body could not be read, or has more than 16 MiB: 413.
-    #[error("the body cannot be read, or has more than 16 MiB")]
+    /// The body ended early or could not be read: 400.
+    #[error("the body ended early or could not be read")]
     Body(#[source] BoxError),
-    /// There is no lease: 500. Wrap the route in `IdempotentLayer`, or ask for `Option<Lease>`.
+    /// The body has more than 16 MiB, which no push has: 413.
+    #[error("the body has more than 16 MiB")]
+    TooLarge,
+    /// There is no lease: 500. Wrap the route in `IdempotentLayer`, or ask for `Option<Lease>`, also
+    /// where `PUSHONCE_DISABLED` may be set or the layer allows messages without a key.
     #[error(
         "`Lease` was asked for where no lease is: wrap the route in `IdempotentLayer`, or ask for `Option<Lease>`"
     )]
     NoLease,
 }
 
+impl NotExtracted {
+    fn unread(error: BoxError) -> Self {
+        if error.is::<LengthLimitError>() { Self::TooLarge } else { Self::Body(error) }
+    }
+}
+
 impl IntoResponse for NotExtracted {
     fn into_response(self) -> Response {
         let status = match self {
-            Self::Refused(_) => StatusCode::BAD_REQUEST,
+            Self::Refused(_) | Self::Body(_) => StatusCode::BAD_REQUEST,
             Self::Data(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Body(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NoLease => StatusCode::INTERNAL_SERVER_ERROR,
         };
         // None of the texts holds what was sent.
@@ -146,7 +156,8 @@ impl IntoResponse for Ack {
 ///
 /// [`outcome_of`] finds the verbs' errors in its chain, so a handler that ends in
 /// `mutex(..).run(..).await?` answers a quiet 503 while somebody else holds the key. All else is
-/// 500. The error goes to the log, never into the answer.
+/// 500. Under the layer the error goes to the log and to its hooks, with all its sources; it never
+/// goes into the answer.
 pub struct Failure(BoxError);
 
 impl fmt::Debug for Failure {

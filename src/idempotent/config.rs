@@ -1,0 +1,113 @@
+//! The layer's settings as data, and what is refused when it is built.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::body::Limits;
+use super::report::Hook;
+use crate::disabled::{Misplaced, disabled};
+use crate::key::{Consumer, InvalidKey};
+use crate::pubsub::{KeyRule, KeyRuleError, Outcome};
+use crate::store::Store;
+use crate::verbs::{InvalidSetting, Settings};
+
+/// What to do with a message that has no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Unguarded {
+    /// 422: nacked, and the handler does not run.
+    #[default]
+    Refuse,
+    /// The handler runs each time, without a guard and without a [`Lease`](crate::Lease).
+    Allow,
+}
+
+/// Whether a duplicate's payload is compared with the recorded one (by SHA-256 of the data).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum PayloadCheck {
+    /// Not compared.
+    #[default]
+    Off,
+    /// Another payload under a business key is acked (204) and logged as `conflict`.
+    Alert,
+    /// Another payload under a business key is answered 409: nacked until a person looks at it.
+    Refuse,
+}
+
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) consumer: Result<Consumer, InvalidKey>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) settings: Settings,
+    pub(super) key: KeyRule,
+    pub(super) serialize: Option<KeyRule>,
+    pub(super) serialize_wait: Duration,
+    pub(super) unguarded: Unguarded,
+    pub(super) check: PayloadCheck,
+    pub(super) limits: Limits,
+    pub(super) response_limit: usize,
+    pub(super) hooks: Vec<(Outcome, Arc<Hook>)>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("consumer", &self.consumer)
+            .field("store", &self.store)
+            .field("settings", &self.settings)
+            .field("key", &self.key)
+            .field("serialize", &self.serialize)
+            .field("unguarded", &self.unguarded)
+            .field("check", &self.check)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    pub(super) fn checked(&self) -> Result<(), InvalidLayer> {
+        disabled().map_err(InvalidLayer::Disabled)?;
+        if let Err(error) = &self.consumer {
+            return Err(InvalidLayer::Consumer(error.clone()));
+        }
+        self.settings.checked().map_err(InvalidLayer::Setting)?;
+        for rule in std::iter::once(&self.key).chain(&self.serialize) {
+            rule.check().map_err(InvalidLayer::Key)?;
+        }
+        let Limits { body, budget, time, .. } = self.limits;
+        if body == 0 || budget < body || time.is_zero() {
+            return Err(InvalidLayer::Limits { body, budget });
+        }
+        Ok(())
+    }
+}
+
+/// A layer that cannot work. Do not start the service; mend what the text says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidLayer {
+    /// The consumer's name is not one.
+    #[error(transparent)]
+    Consumer(InvalidKey),
+    /// A duration is zero or overflows.
+    #[error(transparent)]
+    Setting(InvalidSetting),
+    /// A key rule can never find a key.
+    #[error(transparent)]
+    Key(KeyRuleError),
+    /// The limits of bodies admit none.
+    #[error(
+        "no body could be read: expected a limit and a time above zero and a budget of at least the limit, not {body} and {budget} bytes"
+    )]
+    Limits {
+        /// The limit of one body.
+        body: usize,
+        /// The budget of the process.
+        budget: usize,
+    },
+    /// `PUSHONCE_DISABLED` is set where it must not be.
+    #[error(transparent)]
+    Disabled(Misplaced),
+}

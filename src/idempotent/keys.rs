@@ -1,0 +1,75 @@
+//! The keys of one push: what is done once, and the entity whose messages run one at a time.
+
+use super::answer::Refusal;
+use super::config::{Config, PayloadCheck, Unguarded};
+use crate::key::{Consumer, InvalidKey, Key, join};
+use crate::lease::{Note, RunError};
+use crate::pubsub::{CloudEvent, Delivery, KeyRule, Shape};
+
+/// The keys of one push.
+pub(super) struct Keys {
+    pub(super) key: Key,
+    /// Of `serialize`.
+    pub(super) entity: Option<Key>,
+    /// Of the data, where it is checked.
+    pub(super) digest: Option<[u8; 32]>,
+}
+
+impl Keys {
+    /// `None` where the message has no key and the layer allows that. A message without an entity is
+    /// refused all the same: to run it would break the promise to the others.
+    pub(super) fn of(config: &Config, delivery: &Delivery) -> Result<Option<Self>, Refusal> {
+        let consumer = config.consumer.clone().map_err(RunError::Key)?;
+        let entity = match &config.serialize {
+            None => None,
+            Some(rule) => match rule.resolve(delivery)? {
+                None => return Err(Unkeyed::of(delivery, "entity for `serialize`").into()),
+                Some(text) => Some(entity(rule, &consumer, text).map_err(RunError::Key)?),
+            },
+        };
+        let Some(text) = config.key.resolve(delivery)? else {
+            return match config.unguarded {
+                Unguarded::Allow => Ok(None),
+                Unguarded::Refuse => Err(Unkeyed::of(delivery, "key").into()),
+            };
+        };
+        let key = Key::new(consumer, text).map_err(RunError::Key)?;
+        let digest = match config.check {
+            PayloadCheck::Off => None,
+            PayloadCheck::Alert | PayloadCheck::Refuse => Some(delivery.digest()?),
+        };
+        Ok(Some(Self { key, entity, digest }))
+    }
+}
+
+/// The entity's key, in a key space of its own that no de-duplicated key can meet.
+fn entity(rule: &KeyRule, consumer: &Consumer, text: String) -> Result<Key, InvalidKey> {
+    let scope = rule.scope_name().unwrap_or(consumer.as_str()).to_owned();
+    Key::new(Consumer::reserved("serialize"), join(&[scope, text]))
+}
+
+/// Who works on the key, for its duplicates to be told.
+pub(super) fn note(delivery: &Delivery) -> Note {
+    let id = delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id));
+    Note { message: id.map(str::to_owned), delivery: delivery.subscription().map(str::to_owned) }
+}
+
+/// A message that gives no key. Nothing was claimed; answer 422.
+#[derive(Debug, thiserror::Error)]
+#[error("the message has no {what}: {hint}")]
+pub(super) struct Unkeyed {
+    what: &'static str,
+    hint: &'static str,
+}
+
+impl Unkeyed {
+    fn of(delivery: &Delivery, what: &'static str) -> Self {
+        let hint = match delivery.shape() {
+            Shape::Bare => {
+                "the push is unwrapped and has no metadata; set `write_metadata` on the subscription"
+            }
+            _ => "the attribute, pointer or id of its rule is absent or blank",
+        };
+        Self { what, hint }
+    }
+}

@@ -1,0 +1,63 @@
+//! `serialize`: the handler under the mutex of its entity, inside of the claim of its key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use super::handler::Handler;
+use crate::lease::{Lease, RunError, Shutdown};
+use crate::store::BoxError;
+use crate::verbs::guard::{self, NotStarted, Plan, Ran, Reply};
+
+/// Runs the handler under the entity's mutex. If that cannot be had the outer claim was for nothing,
+/// and says so to its guard.
+pub(super) async fn serialized<S, B, R>(
+    plan: Plan,
+    handler: Handler<S, B>,
+    lease: Lease,
+    gone: CancellationToken,
+) -> Result<Response<Bytes>, BoxError>
+where
+    S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
+    B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
+    R: Body<Error: Into<BoxError>> + Send + 'static,
+{
+    let began = Arc::new(AtomicBool::new(false));
+    let begin = began.clone();
+    let (sender, result) = oneshot::channel();
+    let work = move |_| {
+        begin.store(true, Ordering::Release);
+        // The lease that the handler sees is that of its own key.
+        handler.run(Some(lease))
+    };
+    guard::start(plan, work, Nested { sender, gone });
+    match result.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
+        Ok(ran) => Ok(ran.value),
+        Err(error) if !began.load(Ordering::Acquire) => Err(NotStarted(error).into()),
+        Err(RunError::Work(error)) => Err(error),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A reply to the outer guard's work, which is closed when the outer caller has gone.
+struct Nested {
+    sender: oneshot::Sender<Result<Ran<Response<Bytes>>, RunError>>,
+    gone: CancellationToken,
+}
+
+impl Reply<Response<Bytes>> for Nested {
+    async fn closed(&mut self) {
+        self.gone.cancelled().await;
+    }
+
+    fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
+        // An error means that the outer work was cancelled, which has settled its own claim.
+        let _ = self.sender.send(result);
+    }
+}
