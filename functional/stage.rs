@@ -44,6 +44,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// Sets the stage of the scenario of that name.
     pub(crate) async fn set(scenario: &'static str, server: Server) -> Self {
         let emulator = match server {
             Server::Datastore => Emulator::datastore(),

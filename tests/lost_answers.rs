@@ -4,6 +4,8 @@
 //! instead of passing its answer back. To the client both look the same.
 #![cfg(test)]
 
+#[path = "support/both_emulators.rs"]
+mod both_emulators;
 #[path = "support/datastore_emulator.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod emulator;
@@ -19,6 +21,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::{Router, routing::post};
+use both_emulators::on_both_emulators;
 use emulator::Emulator;
 use pushonce::store::Stored;
 use pushonce::store::record::{Ended, State};
@@ -214,24 +217,6 @@ async fn a_push_whose_claim_and_completion_are_cut_off_runs_once(emulator: Emula
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     })
     .await;
-}
-
-/// Writes each named test for either emulator.
-macro_rules! on_both_emulators {
-    ($($name:ident)+) => {
-        mod datastore_emulator {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::Emulator::datastore()).await;
-                super::report::test("datastore-emulator", stringify!($name));
-            })+
-        }
-        mod firestore_emulator {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::Emulator::firestore()).await;
-                super::report::test("firestore-emulator", stringify!($name));
-            })+
-        }
-    };
 }
 
 on_both_emulators! {

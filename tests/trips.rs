@@ -1,6 +1,8 @@
 //! Round trips to a store, counted: by the calls on `Memory`, on the wire in front of both emulators.
 #![cfg(test)]
 
+#[path = "support/both_emulators.rs"]
+mod both_emulators;
 #[path = "support/datastore_emulator.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod emulator;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::{Router, routing::post};
+use both_emulators::on_both_emulators;
 use emulator::Emulator;
 use pushonce::store::chaos::{Chaos, Trips};
 use pushonce::store::record::State;
@@ -196,24 +199,6 @@ async fn a_first_message_costs_two_rpcs_and_a_duplicate_two(emulator: Emulator) 
         assert_eq!(proxy.take(), 2, "{outcome}");
     }
     assert_eq!(proxy.connections(), 1);
-}
-
-/// Writes each named test for either emulator.
-macro_rules! on_both_emulators {
-    ($($name:ident)+) => {
-        mod datastore_emulator {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::Emulator::datastore()).await;
-                super::report::test("datastore-emulator", stringify!($name));
-            })+
-        }
-        mod firestore_emulator {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::Emulator::firestore()).await;
-                super::report::test("firestore-emulator", stringify!($name));
-            })+
-        }
-    };
 }
 
 on_both_emulators! {
