@@ -11,12 +11,31 @@
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
+#[path = "../tests/support/datastore_emulator.rs"]
+mod emulator;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
+mod formats;
+#[cfg(test)]
+mod front;
+#[cfg(test)]
+mod once;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod pubsub;
 #[cfg(test)]
 #[path = "../tests/support/report.rs"]
 mod report;
+#[cfg(test)]
+mod serialize;
+#[cfg(test)]
+mod shapes;
+#[cfg(test)]
+mod stage;
 #[cfg(test)]
 mod supplier;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub(crate) struct Effect {
     pub(crate) body: Bytes,
     /// When it arrived.
     pub(crate) at: Instant,
+    /// How many others were at work when it arrived.
+    pub(crate) alongside: usize,
 }
 
 impl Effect {
@@ -66,12 +69,14 @@ struct Shared {
     // Answers to come; when there are none left, 200.
     scripted: Mutex<VecDeque<Answer>>,
     released: Semaphore,
+    at_work: AtomicUsize,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Status(StatusCode),
-    Held,
+    After(Duration),
+    Held(StatusCode),
 }
 
 impl Supplier {
@@ -83,6 +88,7 @@ impl Supplier {
             effects: watch::Sender::new(Vec::new()),
             scripted: Mutex::default(),
             released: Semaphore::new(0),
+            at_work: AtomicUsize::new(0),
         });
         let router = Router::new().fallback(take).with_state(shared.clone());
         let server = tokio::spawn(async move {
@@ -102,9 +108,19 @@ impl Supplier {
         self.script(Answer::Status(status), times);
     }
 
+    /// The next `times` requests not yet spoken for take this long, and are then answered 200.
+    pub(crate) fn take_time(&self, time: Duration, times: usize) {
+        self.script(Answer::After(time), times);
+    }
+
     /// The next request not yet spoken for gets its answer, 200, only after [`Supplier::release`].
     pub(crate) fn hold(&self) {
-        self.script(Answer::Held, 1);
+        self.hold_then(200);
+    }
+
+    /// The same with another answer.
+    pub(crate) fn hold_then(&self, status: u16) {
+        self.script(Answer::Held(StatusCode::from_u16(status).expect("a status")), 1);
     }
 
     /// Answers one held request: that which was held first, or the next to be held.
@@ -165,17 +181,39 @@ async fn take(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return StatusCode::BAD_REQUEST.into_response() };
     let path = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let effect = Effect { path, headers: parts.headers, body: body.to_bytes(), at: Instant::now() };
+    let (alongside, _at_work) = AtWork::begin(&shared.at_work);
+    let effect =
+        Effect { path, headers: parts.headers, body: body.to_bytes(), at: Instant::now(), alongside };
     // The answer is chosen before the effect shows, so that a test that saw it can script the next one.
     let answer = shared.scripted.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     shared.effects.send_modify(|effects| effects.push(effect));
     match answer {
         None => StatusCode::OK,
         Some(Answer::Status(status)) => status,
-        Some(Answer::Held) => {
-            shared.released.acquire().await.expect("the semaphore is never closed").forget();
+        Some(Answer::After(time)) => {
+            tokio::time::sleep(time).await;
             StatusCode::OK
+        }
+        Some(Answer::Held(status)) => {
+            shared.released.acquire().await.expect("the semaphore is never closed").forget();
+            status
         }
     }
     .into_response()
+}
+
+/// Counts a request until it is answered, or its caller has gone.
+struct AtWork<'a>(&'a AtomicUsize);
+
+impl<'a> AtWork<'a> {
+    /// Gives, too, how many were counted before.
+    fn begin(at_work: &'a AtomicUsize) -> (usize, Self) {
+        (at_work.fetch_add(1, Ordering::SeqCst), Self(at_work))
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }

@@ -5,15 +5,21 @@
 //! both as `host:port`. Each catches what the other lets through, so a missing one is a failure.
 #![cfg(test)]
 
+#[path = "support/both_emulators.rs"]
+mod both_emulators;
 #[path = "support/datastore_emulator.rs"]
 mod emulator;
+#[path = "support/report.rs"]
+mod report;
 #[path = "support/rpc_count.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod rpc_count;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use both_emulators::on_both_emulators;
 use emulator::{Emulator, PROJECT, key, record};
 use futures_util::future::join_all;
 use gcloud_sdk::google::datastore::v1::value::ValueType;
@@ -23,18 +29,6 @@ use pushonce::{Clock, IntoKey, Key, Store};
 use rpc_count::RpcCount;
 
 const RACERS: usize = 20;
-
-/// Writes each named law as a test for either emulator.
-macro_rules! on_both_emulators {
-    ($($law:ident)+) => {
-        mod datastore_emulator {
-            $(#[tokio::test] async fn $law() { super::$law(super::Emulator::datastore()).await })+
-        }
-        mod firestore_emulator {
-            $(#[tokio::test] async fn $law() { super::$law(super::Emulator::firestore()).await })+
-        }
-    };
-}
 
 on_both_emulators! {
     a_record_is_created_once_and_swapped_on_its_version_only

@@ -32,6 +32,7 @@ struct Wire {
     requests: AtomicUsize,
     connections: AtomicUsize,
     cut: Mutex<Option<Cut>>,
+    passing: AtomicUsize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +54,7 @@ impl RpcCount {
             requests: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             cut: Mutex::new(None),
+            passing: AtomicUsize::new(0),
         });
         let address = listener.local_addr()?;
         let mut serving = JoinSet::new();
@@ -75,6 +77,11 @@ impl RpcCount {
         self.wire.connections.load(Ordering::SeqCst)
     }
 
+    /// Forwards so many commits before the next cut is made.
+    pub(crate) fn let_pass(&self, commits: usize) {
+        self.wire.passing.store(commits, Ordering::SeqCst);
+    }
+
     /// Drops the connection instead of forwarding the next commit: the write never happens.
     pub(crate) fn cut_before_next_write(&self) {
         self.wire.cut(Cut::BeforeWrite);
@@ -87,6 +94,11 @@ impl RpcCount {
 }
 
 impl Wire {
+    /// Whether this commit is one of those that pass before a cut.
+    fn passes(&self) -> bool {
+        self.passing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
+
     fn cut(&self, cut: Cut) {
         *self.cut.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut);
     }
@@ -142,7 +154,7 @@ async fn requests(
         // The first data frame of a request tells what it is; requests of one connection come one after another.
         if frame.kind == DATA && frame.stream == undecided {
             undecided = 0;
-            if is_commit(frame.payload()) {
+            if is_commit(frame.payload()) && !wire.passes() {
                 match wire.take_cut() {
                     Some(Cut::BeforeWrite) => return Ok(()),
                     Some(Cut::AfterWrite) => doomed.store(frame.stream, Ordering::SeqCst),
