@@ -34,7 +34,7 @@ async fn a_message_runs_once(stage: &Stage) {
     let receipt = stored.record.receipt.clone().expect("a receipt");
     assert_eq!((receipt.progress, receipt.message.as_deref()), (Progress::Finished, Some(id.as_str())));
     let subscription = format!("projects/pushonce/subscriptions/{}", stage.pubsub.name("charge"));
-    assert_eq!(receipt.delivery, Some(subscription));
+    assert_eq!(receipt.delivery.as_deref(), Some(&*subscription));
 
     // The same message again, on either instance.
     for instance in [&a, &b] {

@@ -1,9 +1,11 @@
 //! Random bits: ids from the system's generator, and jitter.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::time::Duration;
 
-use crate::store::record::Id;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One system call fills this much; an id takes 16 bytes of it.
 const POOL: usize = 1024;
@@ -68,6 +70,42 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
 pub(crate) fn share(state: &mut u64) -> f64 {
     // 53 bits fit a double exactly.
     (splitmix(state) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// 128 random bits: a holder (one for each claim) or a token (one for each write).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(u128);
+
+impl Id {
+    /// The number itself.
+    pub const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map(Self).map_err(|_| D::Error::custom("expected 32 hex digits"))
+    }
 }
 
 /// A new holder or token.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::StoreError;
 use crate::key::hex;
+pub use crate::random::Id;
 use crate::time::duration_micros;
 
 /// The format that this version writes: major × 100 + minor.
@@ -101,42 +101,6 @@ pub struct Receipt {
     pub delivery: Option<Arc<str>>,
 }
 
-/// 128 random bits: a holder (one for each claim) or a token (one for each write).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Id(u128);
-
-impl Id {
-    /// The number itself.
-    pub const fn from_bits(bits: u128) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl Serialize for Id {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        u128::from_str_radix(&text, 16).map(Self).map_err(|_| D::Error::custom("expected 32 hex digits"))
-    }
-}
-
 /// What a store keeps under a key.
 ///
 /// Lease and ttl are durations that are compared with the record's age, so no client clock decides
@@ -201,7 +165,7 @@ impl Record {
             verb,
             fence: 0,
             holder: None,
-            token: Id(0),
+            token: Id::from_bits(0),
             lease,
             ttl,
             aged: Duration::ZERO,
