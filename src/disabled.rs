@@ -26,7 +26,8 @@ pub(crate) fn disabled() -> Result<bool, Misplaced> {
     static DISABLED: OnceLock<Result<bool, Misplaced>> = OnceLock::new();
     DISABLED
         .get_or_init(|| {
-            let disabled = parse(std::env::var(SWITCH).ok().as_deref(), std::env::var_os(SERVICE).is_some());
+            let switch = std::env::var_os(SWITCH).unwrap_or_default();
+            let disabled = parse(&switch.to_string_lossy(), std::env::var_os(SERVICE).is_some());
             if disabled == Ok(true) {
                 tracing::warn!("PUSHONCE_DISABLED is set: nothing is guarded, every duplicate runs");
             }
@@ -35,8 +36,8 @@ pub(crate) fn disabled() -> Result<bool, Misplaced> {
         .clone()
 }
 
-fn parse(switch: Option<&str>, on_cloud_run: bool) -> Result<bool, Misplaced> {
-    let value = switch.unwrap_or_default().trim();
+fn parse(switch: &str, on_cloud_run: bool) -> Result<bool, Misplaced> {
+    let value = switch.trim();
     match value.to_ascii_lowercase().as_str() {
         "" | "0" | "false" | "no" | "off" => Ok(false),
         "1" | "true" | "yes" | "on" if on_cloud_run => Err(Misplaced::Production),
@@ -52,12 +53,12 @@ mod tests {
     #[test]
     fn the_switch_is_on_off_or_refused() {
         for on in ["1", "true", "YES", " on "] {
-            assert_eq!(parse(Some(on), false), Ok(true), "{on}");
-            assert_eq!(parse(Some(on), true), Err(Misplaced::Production), "{on}");
+            assert_eq!(parse(on, false), Ok(true), "{on}");
+            assert_eq!(parse(on, true), Err(Misplaced::Production), "{on}");
         }
-        for off in [None, Some(""), Some("0"), Some("False"), Some("no"), Some("off")] {
+        for off in ["", "0", "False", "no", "off"] {
             assert_eq!(parse(off, true), Ok(false), "{off:?}");
         }
-        assert!(matches!(parse(Some("maybe"), false), Err(Misplaced::Value { .. })));
+        assert!(matches!(parse("maybe", false), Err(Misplaced::Value { .. })));
     }
 }

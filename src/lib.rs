@@ -18,6 +18,8 @@ mod random;
 mod serve;
 pub mod store;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod verbs;
 
@@ -40,6 +42,8 @@ pub use self::verbs::{
     lock, mutex,
 };
 
+#[cfg(feature = "contract")]
+pub use self::lease::contract;
 #[cfg(feature = "contract")]
 #[doc(hidden)]
 pub use self::lease::planted;

@@ -75,6 +75,13 @@ pub(crate) fn id() -> Id {
     Id::from_bits(SOURCE.with_borrow_mut(Source::bits))
 }
 
+/// 64 random bits, for what needs no more than to be fresh.
+#[cfg(feature = "testing")]
+pub(crate) fn number() -> u64 {
+    // The upper half is as random as the whole.
+    (SOURCE.with_borrow_mut(Source::bits) >> 64) as u64
+}
+
 /// Somewhere between half of `most` and all of it, so that those who wait do not come back together.
 pub(crate) fn jitter(most: Duration) -> Duration {
     let bits = SOURCE.with_borrow_mut(Source::bits);

@@ -40,6 +40,8 @@ const PORT: u16 = 8080;
 ///
 /// It speaks HTTP/1.1, as Cloud Run does to a container: leave its end-to-end HTTP/2 off.
 pub fn serve(router: Router) -> Serve {
+    // Turns handlers into routes, and so builds their layers, once instead of for each request.
+    let router = router.with_state(());
     Serve { router, listener: None, drain: DRAIN, header_timeout: HEADER_TIMEOUT, signal: None }
 }
 

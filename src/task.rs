@@ -1,13 +1,21 @@
-//! The one process-wide task tracker: everything that writes runs on it, and shutdown drains it.
+//! The one process-wide task tracker: everything that writes is counted by it, and shutdown drains it.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument as _, Span};
 
 static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
@@ -20,6 +28,65 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     TASKS.spawn(future)
+}
+
+/// Runs work that answers, and may go on after its answer. See [`Attached`].
+pub(crate) fn attached<T>(
+    work: impl Future<Output = ()> + Send + 'static,
+    answer: oneshot::Receiver<T>,
+) -> Attached<T> {
+    Attached { work: Some(Box::pin(work)), answer, span: Span::current(), _counted: TASKS.token() }
+}
+
+/// Work that runs in its caller's own task for as long as the caller is there, and as a tracked task
+/// of its own once the caller drops this, or has the answer while something is still to be settled.
+///
+/// So nothing is lost when a caller hangs up, and a message whose caller stays (nearly all) does not
+/// pay for a task of its own. `None` if the work ended without an answer.
+#[must_use = "work that is dropped at once goes on without its caller"]
+pub(crate) struct Attached<T> {
+    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    answer: oneshot::Receiver<T>,
+    span: Span,
+    _counted: TaskTrackerToken,
+}
+
+impl<T> Attached<T> {
+    fn detach(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        // Tells the work that nobody waits any more.
+        self.answer.close();
+        // Outside of a runtime, as a process ends, nothing can go on: leases lapse.
+        if Handle::try_current().is_ok() {
+            spawn(work.instrument(self.span.clone()));
+        }
+    }
+}
+
+impl<T> Future for Attached<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        let ended = work.as_mut().poll(context).is_ready();
+        if ended {
+            self.work = None;
+        }
+        match self.answer.try_recv() {
+            Ok(answer) => {
+                self.detach();
+                Poll::Ready(Some(answer))
+            }
+            Err(TryRecvError::Empty | TryRecvError::Closed) if !ended => Poll::Pending,
+            Err(_) => Poll::Ready(None),
+        }
+    }
+}
+
+impl<T> Drop for Attached<T> {
+    fn drop(&mut self) {
+        self.detach();
+    }
 }
 
 /// Whether the process has begun to shut down: no new work is admitted.

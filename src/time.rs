@@ -1,7 +1,10 @@
 //! Time, injected: the wall clock, a monotonic clock, and the stopwatch by which a holder counts its lease.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The two clocks that pushonce reads. [`SystemClock`] is the real one; tests inject others.
@@ -47,6 +50,15 @@ pub(crate) fn micros(time: SystemTime) -> u64 {
 /// Whole microseconds, capped instead of wrapped.
 pub(crate) fn duration_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What a future gives within `limit`, or `None`. Most futures here are ready at once, and then no
+/// timer is made. Takes it pinned, since a future that takes another by value is twice its size.
+pub(crate) async fn within<F: Future>(limit: Duration, mut future: Pin<&mut F>) -> Option<F::Output> {
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
+    }
 }
 
 /// Time elapsed since it was started, as a holder counts it: the larger of the monotonic and the wall clock.

@@ -1,7 +1,7 @@
 //! From what the guard says to what Pub/Sub is told: the answer, its log line and its hooks.
 
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
@@ -25,23 +25,31 @@ use crate::verbs::guard::{Ran, Reply};
 /// No answer asks Pub/Sub to stay away longer than its own longest backoff.
 const LONGEST_RETRY: u64 = 600;
 
-/// Where the guard's result goes: one answer, one log line, the hooks. Runs on the tracked task, so
-/// that a caller that has gone costs no log line.
+/// Where the guard's result goes: one answer, one log line, the hooks. Also where the caller has gone,
+/// so that no delivery is without its log line.
 pub(super) struct Answering {
     pub(super) config: Arc<Config>,
     pub(super) delivery: Delivery,
     pub(super) key: Option<Key>,
     /// Set when the work starts.
-    pub(super) lease: Arc<OnceLock<Lease>>,
+    pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
-    pub(super) gone: CancellationToken,
+    /// Told that the caller has gone, where an inner guard has to know.
+    pub(super) gone: Option<CancellationToken>,
     /// The body counts against the budget until the answer is known.
     pub(super) buffered: Buffered,
 }
 
 impl Reply<Response<Bytes>> for Answering {
     async fn closed(&mut self) {
-        self.gone.cancelled().await;
+        self.sender.closed().await;
+        if let Some(gone) = &self.gone {
+            gone.cancel();
+        }
+    }
+
+    fn began(&mut self, lease: &Lease) {
+        self.lease = Some(lease.clone());
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
@@ -49,7 +57,7 @@ impl Reply<Response<Bytes>> for Answering {
         let about = About {
             key: self.key.as_ref(),
             delivery: Some(&self.delivery),
-            fence: self.lease.get().map(Lease::fence),
+            fence: self.lease.as_ref().map(Lease::fence),
             answered,
         };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
@@ -84,7 +92,7 @@ impl Answering {
             Err(error) => Judged::new(outcome_of(&error), error),
         };
         // The mark stands once the handler has begun, and with it this run was the only one.
-        if self.config.settings.verb == Verb::AtMostOnce && self.lease.get().is_some() {
+        if self.config.settings.verb == Verb::AtMostOnce && self.lease.is_some() {
             judged.verdict = Verdict::new(Outcome::Lost, judged.verdict.status);
         }
         judged

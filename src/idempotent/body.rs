@@ -9,6 +9,7 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 
 use crate::store::BoxError;
+use crate::time::within;
 
 static BUFFERED: AtomicUsize = AtomicUsize::new(0);
 
@@ -70,10 +71,7 @@ pub(super) async fn read<B>(body: B, limits: Limits) -> Result<(Bytes, Buffered)
 where
     B: Body<Error: Into<BoxError>>,
 {
-    match tokio::time::timeout(limits.time, gather(body, limits)).await {
-        Ok(read) => read,
-        Err(_) => Err(Unread::Slow { limit: limits.time }),
-    }
+    within(limits.time, pin!(gather(body, limits))).await.unwrap_or(Err(Unread::Slow { limit: limits.time }))
 }
 
 async fn gather<B>(body: B, limits: Limits) -> Result<(Bytes, Buffered), Unread>

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,8 +20,6 @@ use crate::store::BoxError;
 pub(super) struct Handler<S, B> {
     pub(super) ready: S,
     pub(super) request: Request<B>,
-    /// Told to whoever logs the delivery. Set when the handler starts.
-    pub(super) lease: Arc<OnceLock<Lease>>,
     pub(super) response_limit: usize,
 }
 
@@ -34,9 +31,7 @@ impl<S, B> Handler<S, B> {
         R: Body<Error: Into<BoxError>>,
     {
         if let Some(lease) = lease {
-            self.request.extensions_mut().insert(lease.clone());
-            // Set once: a handler runs once.
-            let _ = self.lease.set(lease);
+            self.request.extensions_mut().insert(lease);
         }
         let response = self.ready.call(self.request).await.map_err(Into::into)?;
         let (parts, body) = response.into_parts();

@@ -1,5 +1,7 @@
 //! The keys of one push: what is done once, and the entity whose messages run one at a time.
 
+use std::sync::Arc;
+
 use super::answer::Refusal;
 use super::config::{Config, PayloadCheck, Unguarded};
 use crate::key::{Consumer, InvalidKey, Key, join};
@@ -51,7 +53,7 @@ fn entity(rule: &KeyRule, consumer: &Consumer, text: String) -> Result<Key, Inva
 /// Who works on the key, for its duplicates to be told.
 pub(super) fn note(delivery: &Delivery) -> Note {
     let id = delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id));
-    Note { message: id.map(str::to_owned), delivery: delivery.subscription().map(str::to_owned) }
+    Note { message: id.map(Arc::from), delivery: delivery.subscription().map(Arc::from) }
 }
 
 /// A message that gives no key. Nothing was claimed; answer 422.

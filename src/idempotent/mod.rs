@@ -43,7 +43,6 @@ mod layer;
 mod report;
 mod serialize;
 mod service;
-mod unguarded;
 
 pub use self::config::{InvalidLayer, PayloadCheck, Unguarded};
 pub use self::layer::IdempotentLayer;

@@ -13,7 +13,8 @@ use tower_service::Service;
 use super::handler::Handler;
 use crate::lease::{Lease, RunError, Shutdown};
 use crate::store::BoxError;
-use crate::verbs::guard::{self, NotStarted, Plan, Ran, Reply};
+use crate::task::attached;
+use crate::verbs::guard::{self, Interrupted, NotStarted, Plan, Ran, Reply};
 
 /// Runs the handler under the entity's mutex. If that cannot be had the outer claim was for nothing,
 /// and says so to its guard.
@@ -36,12 +37,12 @@ where
         // The lease that the handler sees is that of its own key.
         handler.run(Some(lease))
     };
-    guard::start(plan, work, Nested { sender, gone });
-    match result.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
+    let inner = attached(guard::start(plan, work, Nested { sender, gone }), result);
+    match inner.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
         Ok(ran) => Ok(ran.value),
         Err(error) if !began.load(Ordering::Acquire) => Err(NotStarted(error).into()),
         Err(RunError::Work(error)) => Err(error),
-        Err(error) => Err(error.into()),
+        Err(_) => Err(Interrupted.into()),
     }
 }
 

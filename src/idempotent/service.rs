@@ -1,7 +1,7 @@
 //! The service: what happens to one request, from its first byte to its answer.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,12 +18,12 @@ use super::config::Config;
 use super::handler::Handler;
 use super::keys::{self, Keys};
 use super::serialize::serialized;
-use super::unguarded;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
 use crate::pubsub::extract::lift_body_limit;
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
+use crate::task::{Attached, attached};
 use crate::verbs::Settings;
 use crate::verbs::guard::{self, Plan};
 
@@ -99,26 +99,24 @@ where
         Err(error) => return refuse(&config, &error, Some(&delivery)),
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
-    let gone = CancellationToken::new();
-    // Cancelled when this future is dropped, that is when the caller has hung up.
-    let _here = gone.clone().drop_guard();
     let (sender, answer) = oneshot::channel();
-    let lease = Arc::new(OnceLock::new());
     let answering = Answering {
         config: config.clone(),
         delivery: delivery.clone(),
         key: keys.as_ref().map(|keys| keys.key.clone()),
-        lease: lease.clone(),
+        lease: None,
         sender,
-        gone: gone.clone(),
+        gone: None,
         buffered,
     };
-    let handler = Handler { ready, request, lease, response_limit: config.response_limit };
-    match keys {
-        Some(keys) => start(keys, &config, &delivery, handler, answering, gone),
-        None => unguarded::start(handler, config.settings.work_timeout, answering),
-    }
-    answer.await.unwrap_or_else(|_| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
+    let handler = Handler { ready, request, response_limit: config.response_limit };
+    let answer = match keys {
+        Some(keys) => start(keys, &config, &delivery, handler, answering, answer).await,
+        None => {
+            attached(guard::unguarded(handler.run(None), config.settings.clone(), answering), answer).await
+        }
+    };
+    answer.unwrap_or_else(|| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
 }
 
 /// The request as the handler sees it: the same body, and what the layer knows of it.
@@ -136,9 +134,10 @@ fn start<S, B, R>(
     config: &Config,
     delivery: &Delivery,
     handler: Handler<S, B>,
-    answering: Answering,
-    gone: CancellationToken,
-) where
+    mut answering: Answering,
+    answer: oneshot::Receiver<Response<Bytes>>,
+) -> Attached<Response<Bytes>>
+where
     S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
     B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
     R: Body<Error: Into<BoxError>> + Send + 'static,
@@ -147,7 +146,7 @@ fn start<S, B, R>(
     let (store, settings) = (config.store.clone(), config.settings.clone());
     let mut plan = Plan { key, store, settings, digest, note: keys::note(delivery) };
     let Some(entity) = entity else {
-        return guard::start(plan, move |lease| handler.run(Some(lease)), answering);
+        return attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer);
     };
     let inner = Plan {
         key: entity,
@@ -158,5 +157,7 @@ fn start<S, B, R>(
     };
     // The time limit is the handler's alone: waiting for the entity has its own.
     plan.settings.work_timeout = None;
-    guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering);
+    let gone = CancellationToken::new();
+    answering.gone = Some(gone.clone());
+    attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)
 }

@@ -1,5 +1,6 @@
 //! Claiming a key: a conditional create first, then whatever stands is decided anew, within a third of the lease.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::machine::{self, Ask, Commit, Verdict};
@@ -7,7 +8,7 @@ use super::planted::{Fault, planted};
 use super::{NOBODY, Place, TRIES, claim_limit, pause, undo};
 use crate::store::record::{Id, Receipt, Record, State, Verb};
 use crate::store::{Standing, StoreError, Stored, Swap, Version};
-use crate::time::Stopwatch;
+use crate::time::{Stopwatch, within};
 
 /// What a claim came to.
 #[derive(Debug)]
@@ -101,16 +102,17 @@ pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreEr
         ask.holder = NOBODY;
     }
     let limit = claim_limit(ask.lease);
-    let mut attempt = Attempt { place, ask, standing: None, since: None, sent: false };
-    let claimed = match tokio::time::timeout(limit, attempt.run()).await {
-        Ok(answer) => answer,
-        Err(_) => Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease"))),
-    };
-    match claimed {
-        Ok(claimed) => attempt.checked(claimed).await,
-        Err(error) => {
+    // What is rare is boxed below, so that the common claim carries little state.
+    let mut attempt = Attempt { place, ask, standing: None, found: None, since: None, sent: false };
+    let claimed = within(limit, pin!(attempt.run())).await;
+    match claimed.unwrap_or_else(|| {
+        Err(StoreError::unanswered(format!("no claim within {limit:?}, a third of the lease")))
+    }) {
+        Ok(Claimed::Won(claim)) => attempt.checked(claim).await,
+        // Whatever is answered, a write of ours that may still land has nobody who works on it.
+        answer => {
             attempt.abandon();
-            Err(error)
+            answer
         }
     }
 }
@@ -120,6 +122,9 @@ struct Attempt {
     ask: Ask,
     /// What stands, as far as we know: the condition of the next write.
     standing: Option<Stored>,
+    /// What the key's duplicates were told when the last write was sent. Our own mark, once it
+    /// landed, says nothing of that.
+    found: Option<Receipt>,
     /// Since before the first write was sent that may have won.
     since: Option<Stopwatch>,
     /// Whether a write on `standing` was sent and may still land.
@@ -129,7 +134,7 @@ struct Attempt {
 impl Attempt {
     async fn run(&mut self) -> Result<Claimed, StoreError> {
         if self.ask.verb == Verb::Mutex {
-            self.look(0).await?;
+            Box::pin(self.look(0)).await?;
         }
         for tries in 0.. {
             if let Some(claim) = self.own() {
@@ -149,6 +154,7 @@ impl Attempt {
                 self.since = Some(Stopwatch::start(&self.place.clock));
             }
             self.sent = true;
+            self.found = self.standing.as_ref().and_then(|stored| stored.record.receipt.clone());
             let seen = self.standing.as_ref().map(|stored| &stored.version);
             let answer = self.place.swap(seen, &next).await;
             // What was answered for certain cannot land later; an earlier write on this condition still may.
@@ -164,14 +170,14 @@ impl Attempt {
                     if tries > 0 {
                         pause(tries).await;
                     }
-                    self.look(tries).await?;
+                    Box::pin(self.look(tries)).await?;
                 }
                 Err(error) if error.is_transient() => {
                     if tries + 1 >= TRIES {
                         return Err(error);
                     }
                     pause(tries).await;
-                    self.look(tries).await?;
+                    Box::pin(self.look(tries)).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -213,14 +219,13 @@ impl Attempt {
     }
 
     fn won(&self, record: Record, version: Version) -> Claim {
-        let found = self.standing.as_ref().and_then(|stored| stored.record.receipt.clone());
+        let found = self.found.clone();
         let since = self.since.clone().unwrap_or_else(|| Stopwatch::start(&self.place.clock));
         Claim { place: self.place.clone(), me: self.ask.holder, record, version, found, since, idle: true }
     }
 
     /// A win counts only while more than half of its lease is left; else the lease is renewed first.
-    async fn checked(&self, claimed: Claimed) -> Result<Claimed, StoreError> {
-        let Claimed::Won(mut claim) = claimed else { return Ok(claimed) };
+    async fn checked(&self, mut claim: Claim) -> Result<Claimed, StoreError> {
         // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
         if self.ask.verb == Verb::AtMostOnce || planted(Fault::StaleWin) {
             return Ok(Claimed::Won(claim));
@@ -229,7 +234,7 @@ impl Attempt {
             if claim.left() > self.ask.lease / 2 {
                 return Ok(Claimed::Won(claim));
             }
-            match claim.renew().await? {
+            match Box::pin(claim.renew()).await? {
                 Commit::Recorded => {}
                 Commit::AlreadyDone | Commit::FencedOut => break,
             }

@@ -15,7 +15,7 @@ use crate::store::{BoxError, StoreError};
 pub enum RunError {
     /// The work was not started, since it is done or somebody does it. Ack a duplicate, nack an
     /// in-progress one.
-    #[error(transparent)]
+    #[error("not run")]
     Skipped(#[from] Skip),
     /// The work ran and failed (its own error, or [`Panicked`], or [`TimedOut`]). The key was
     /// released, or left to lapse; nack.

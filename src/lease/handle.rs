@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::Claim;
 use crate::key::{Key, hex};
-use crate::store::record::{Ended, Verb};
-use crate::time::Stopwatch;
+use crate::store::record::{Ended, Record, Verb};
+use crate::time::{Clock, Stopwatch, micros};
 
 /// How far earlier runs of the key came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,18 @@ pub enum History {
         /// Runs that began and were not recorded.
         runs: u32,
     },
+}
+
+impl History {
+    /// What the holder of this record was told.
+    pub(crate) fn of(record: &Record) -> Self {
+        let runs = record.runs;
+        match record.ended {
+            Ended::Fresh => Self::Fresh,
+            Ended::Failed => Self::Failed { runs },
+            Ended::Unknown => Self::Unknown { runs },
+        }
+    }
 }
 
 /// The lease under which the work runs: an argument of `run_with`, and an extractor under the layer.
@@ -51,20 +63,27 @@ struct Shared {
 impl Lease {
     pub(crate) fn of(claim: &Claim) -> Self {
         let record = claim.record();
-        let runs = record.runs;
-        let history = match record.ended {
-            Ended::Fresh => History::Fresh,
-            Ended::Failed => History::Failed { runs },
-            Ended::Unknown => History::Unknown { runs },
-        };
         // A mark excludes others until its ttl has passed.
         let length = if record.verb == Verb::AtMostOnce { record.ttl } else { record.lease };
         Self(Arc::new(Shared {
             key: claim.place().key.clone(),
             fence: record.fence,
-            history,
+            history: History::of(record),
             length,
             since: Mutex::new(claim.since().clone()),
+            gone: Notify::new(),
+            lost: false.into(),
+        }))
+    }
+
+    /// The lease of work that runs unguarded: nobody holds anything.
+    pub(crate) fn unguarded(key: &Key, length: Duration, clock: &Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Shared {
+            key: key.clone(),
+            fence: micros(clock.wall()),
+            history: History::Fresh,
+            length,
+            since: Mutex::new(Stopwatch::start(clock)),
             gone: Notify::new(),
             lost: false.into(),
         }))

@@ -1,5 +1,6 @@
 //! The state machine: the transition table as pure functions over a record. No store, no clock, no waiting.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::Stored;
@@ -32,8 +33,8 @@ impl Ask {
 /// Who works on the key, for the receipt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Note {
-    pub(crate) message: Option<String>,
-    pub(crate) delivery: Option<String>,
+    pub(crate) message: Option<Arc<str>>,
+    pub(crate) delivery: Option<Arc<str>>,
 }
 
 impl Note {
@@ -150,8 +151,8 @@ pub(crate) enum Step {
     Answer(Commit),
 }
 
-/// A holder's wish, on a record. `held` is how long ago the holder sent the write that won.
-pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: Duration, stamp: Stamp) -> Step {
+/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won.
+pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Duration, stamp: Stamp) -> Step {
     if record.holder != Some(me) {
         return Step::Answer(Commit::FencedOut);
     }
@@ -166,7 +167,7 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: Duration, stamp: St
         },
         // The mark becomes a receipt; its window does not slide.
         (State::Done, Op::Complete(note)) if started => Record {
-            aged: held.min(record.ttl),
+            aged: held().min(record.ttl),
             receipt: Some(note.receipt(Progress::Finished, stamp.now)),
             ..record.clone()
         },

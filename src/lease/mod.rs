@@ -4,6 +4,8 @@
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
 mod claim;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod error;
 mod handle;
 mod machine;
@@ -15,6 +17,7 @@ mod settle;
 mod undo;
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +29,7 @@ pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
 use crate::random;
 use crate::store::{Store, StoreError, Stored, Swap, Version, record::Record};
-use crate::time::{Clock, micros};
+use crate::time::{Clock, micros, within};
 
 /// The most that one call of a store may take.
 const CALL: Duration = Duration::from_secs(5);
@@ -70,10 +73,7 @@ async fn bounded<T>(
     call: impl Future<Output = Result<T, StoreError>>,
     late: impl FnOnce(&'static str) -> StoreError,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(CALL, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(late("no answer within five seconds")),
-    }
+    within(CALL, pin!(call)).await.unwrap_or_else(|| Err(late("no answer within five seconds")))
 }
 
 /// Waits before try number `tries` (from 0): 10 ms, doubling, at most a second; with jitter.

@@ -2,6 +2,7 @@
 
 /// A mistake that an implementation of the lease could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "contract"), expect(unreachable_pub, reason = "public with the feature only"))]
 #[doc(hidden)]
 pub enum Fault {
     /// Every claim has the same holder and token.
@@ -12,6 +13,8 @@ pub enum Fault {
     StaleWin,
     /// An abandoned claim is looked up and, if it is not there, forgotten.
     LookUpOnly,
+    /// An abandoned claim is left as it is.
+    NoUndo,
     /// A completion that was not stored before the answer is dropped.
     DroppedCompletion,
 }

@@ -5,7 +5,8 @@ use super::machine::{self, Commit, Op, Step};
 use super::planted::{Fault, planted};
 use super::{Claim, TRIES, claim_limit, pause};
 use crate::store::{Standing, StoreError, Swap};
-use crate::time::Stopwatch;
+use crate::time::{Stopwatch, within};
+use std::pin::pin;
 
 impl Claim {
     /// A new lease, counted from before its write was sent. Fence, history and runs stay.
@@ -14,12 +15,10 @@ impl Claim {
     /// [`StoreError`] if the store failed or took longer than a third of the lease; the old lease still runs.
     pub(crate) async fn renew(&mut self) -> Result<Commit, StoreError> {
         let limit = claim_limit(self.record.lease);
-        match tokio::time::timeout(limit, self.write(&Op::Renew)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                Err(StoreError::unanswered(format!("no renewal within {limit:?}, a third of the lease")))
-            }
-        }
+        let renewed = within(limit, pin!(self.write(&Op::Renew))).await;
+        renewed.unwrap_or_else(|| {
+            Err(StoreError::unanswered(format!("no renewal within {limit:?}, a third of the lease")))
+        })
     }
 
     /// Carries out one wish of the holder, in one round that is bounded in tries. May be dropped at
@@ -34,12 +33,12 @@ impl Claim {
                 Step::Answer(commit) => return Ok(commit),
                 Step::Write(next) => next,
             };
-            let since = Stopwatch::start(&self.place.clock);
+            let since = matches!(op, Op::Renew).then(|| Stopwatch::start(&self.place.clock));
             let standing = match self.place.swap(Some(&self.version), &next).await {
                 Ok(Swap::Written(version)) => {
                     self.record = next;
                     self.version = version;
-                    if matches!(op, Op::Renew) {
+                    if let Some(since) = since {
                         self.since = since;
                     }
                     return Ok(Commit::Recorded);
@@ -79,6 +78,6 @@ impl Claim {
         if planted(Fault::LeaseGuardOnComplete) && matches!(op, Op::Complete(_)) && self.left().is_zero() {
             return Step::Answer(Commit::FencedOut);
         }
-        machine::settle(op, self.me, &self.record, self.since.elapsed(), self.place.stamp())
+        machine::settle(op, self.me, &self.record, || self.since.elapsed(), self.place.stamp())
     }
 }

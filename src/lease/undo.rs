@@ -84,7 +84,7 @@ async fn forestalled(place: &Place, ask: &Ask, condition: Option<&Stored>) -> Re
 
 /// Runs an undo on the tracker. Outside of a runtime, as a process ends, the lease lapses by itself.
 fn in_background(undo: impl Future<Output = ()> + Send + 'static) {
-    if tokio::runtime::Handle::try_current().is_ok() {
+    if tokio::runtime::Handle::try_current().is_ok() && !planted(Fault::NoUndo) {
         let slot = Slot::take();
         task::spawn(async move {
             undo.await;

@@ -1,8 +1,10 @@
 //! JSON one level at a time: what is not looked at stays a slice of the body.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
@@ -15,19 +17,47 @@ pub(super) const MEMBERS: usize = 1000;
 
 /// Reads one level of an object. `otherwise` is what is wrong if it is JSON, but no such object.
 pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a [u8], otherwise: Refused) -> Result<T, Refused> {
-    let read = serde_json::from_slice(json);
-    match read {
-        // serde reads a struct from an array too, and an empty array would pass for an empty object.
-        Ok(_) if json.trim_ascii_start().first() != Some(&b'{') => Err(otherwise),
-        Ok(value) => Ok(value),
+    // Checked once for the whole, and not again for each part of it.
+    let json = std::str::from_utf8(json).map_err(|error| {
+        let valid = &json[..error.valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        Refused::NotJson { line, column: valid.iter().rev().take_while(|byte| **byte != b'\n').count() }
+    })?;
+    match serde_json::from_str(json) {
+        Ok(Object(value)) => Ok(value),
         Err(error) if error.classify() == Category::Data => Err(otherwise),
         Err(error) => Err(Refused::NotJson { line: error.line(), column: error.column() }),
     }
 }
 
-/// A member as it stands, also where it is `null`: a null `message` is not an absent one.
-pub(super) fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(value).map(Some)
+/// A member that is there, also where it is `null`: a null `message` is not an absent one.
+pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+/// A struct of an object only: serde reads one from an array too, and `[]` would pass for `{}`.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
+        object.deserialize_map(Members(PhantomData)).map(Object)
+    }
+}
+
+struct Members<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 /// `None` where a value is absent or `null`, which the same senders use for the same thing.
@@ -45,15 +75,15 @@ pub(super) fn either(
     field: &'static str,
     spellings: [Option<&RawValue>; 2],
 ) -> Result<Option<String>, Refused> {
-    let mut found: Option<String> = None;
-    for value in spellings.into_iter().filter_map(known) {
-        let text = text(field, value)?;
-        if found.as_ref().is_some_and(|found| *found != text) {
-            return Err(Refused::twice(field));
+    match spellings.map(known) {
+        // Pub/Sub writes both in the same way.
+        [Some(one), Some(other)] if one.get() != other.get() => {
+            let (one, other) = (text(field, one)?, text(field, other)?);
+            if one == other { Ok(Some(one)) } else { Err(Refused::twice(field)) }
         }
-        found = Some(text);
+        [Some(one), _] | [None, Some(one)] => text(field, one).map(Some),
+        [None, None] => Ok(None),
     }
-    Ok(found)
 }
 
 /// What stands between the quotes of a string, as a slice of `body`; `None` if it is no string.

@@ -79,6 +79,11 @@ impl Outcome {
         }
     }
 
+    /// The outcome of that name, as the header `pushonce-outcome` has it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+
     /// How loudly it is logged.
     pub(crate) const fn level(self) -> Level {
         match self {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::attributes::Attributes;
-use super::json::{either, known, object, present, quoted, text};
+use super::json::{Object, either, known, object, present, quoted, text};
 use super::payload::Payload;
 use super::refused::Refused;
 
@@ -39,7 +39,7 @@ impl Message {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
-    message: Option<&'a RawValue>,
+    message: Option<Object<Inner<'a>>>,
     #[serde(borrow, default, deserialize_with = "present")]
     subscription: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "deliveryAttempt")]
@@ -72,13 +72,12 @@ struct Inner<'a> {
 /// Reads an envelope; `None` for an object that has neither `message` nor `subscription`.
 pub(super) fn decode(body: &Bytes) -> Result<Option<Message>, Refused> {
     let envelope: Envelope<'_> = object(body, Refused::NotAnEnvelope)?;
-    let Some(message) = envelope.message else {
+    let Some(Object(inner)) = envelope.message else {
         return match envelope.subscription {
             Some(_) => Err(Refused::NotAnEnvelope),
             None => Ok(None),
         };
     };
-    let inner: Inner<'_> = object(message.get().as_bytes(), Refused::NotAnEnvelope)?;
     let id = either("messageId", [inner.message_id, inner.message_id_snake])?;
     let attributes = match known(inner.attributes) {
         None => Attributes::default(),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::record::understood;
 use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
 use crate::key::Key;
 use crate::time::{Clock, micros, system_clock};
@@ -28,7 +29,8 @@ pub struct Memory {
 
 #[derive(Debug)]
 struct Entry {
-    record: Record,
+    // Behind a pointer, so that a map that grows moves little.
+    record: Box<Record>,
     version: u64,
     written: Duration,
 }
@@ -72,31 +74,50 @@ impl Memory {
         &self.shards[usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0)]
     }
 
-    fn stored(&self, entry: &Entry) -> Stored {
+    fn stored(&self, entry: &Entry) -> Result<Stored, StoreError> {
+        understood(entry.record.format)?;
         let age = self.clock.monotonic().saturating_sub(entry.written);
-        Stored { record: entry.record.clone(), version: Version::number(entry.version), age }
+        Ok(Stored { record: (*entry.record).clone(), version: Version::number(entry.version), age })
     }
 
-    fn swap_now(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Swap {
+    fn read_now(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
+        lock(self.shard(key)).get(key).map(|entry| self.stored(entry)).transpose()
+    }
+
+    fn swap_now(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
+        next.fits()?;
         let mut shard = lock(self.shard(key));
-        let standing = shard.get(key);
-        if standing.map(|entry| entry.version) != seen.and_then(Version::as_number) {
-            return Swap::Lost(standing.map_or(Standing::Absent, |entry| Standing::Is(self.stored(entry))));
+        let now = self.clock.monotonic();
+        match (shard.get_mut(key), seen) {
+            (None, None) => {}
+            (None, Some(_)) => return Ok(Swap::Lost(Standing::Absent)),
+            (Some(entry), seen) => {
+                if seen.and_then(Version::as_number) != Some(entry.version) {
+                    return Ok(Swap::Lost(Standing::Is(self.stored(entry)?)));
+                }
+                let version = self.next_version();
+                next.clone_into(&mut entry.record);
+                (entry.version, entry.written) = (version, now);
+                return Ok(Swap::Written(Version::number(version)));
+            }
         }
-        if standing.is_none() && shard.len() == shard.capacity() {
+        if shard.len() == shard.capacity() {
             let now = micros(self.clock.wall());
             shard.retain(|_, entry| entry.record.expires > now);
         }
-        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
-        shard.insert(key.clone(), Entry { record: next.clone(), version, written: self.clock.monotonic() });
-        Swap::Written(Version::number(version))
+        let version = self.next_version();
+        shard.insert(key.clone(), Entry { record: Box::new(next.clone()), version, written: now });
+        Ok(Swap::Written(Version::number(version)))
+    }
+
+    fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
 impl Store for Memory {
     fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
-        let stored = lock(self.shard(key)).get(key).map(|entry| self.stored(entry));
-        Box::pin(std::future::ready(Ok(stored)))
+        Box::pin(std::future::ready(self.read_now(key)))
     }
 
     fn swap<'a>(
@@ -105,7 +126,7 @@ impl Store for Memory {
         seen: Option<&'a Version>,
         next: &'a Record,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
-        Box::pin(async move { Ok(self.swap_now(key, seen, next)) })
+        Box::pin(async move { self.swap_now(key, seen, next) })
     }
 }
 

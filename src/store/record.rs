@@ -1,6 +1,7 @@
 //! The record: what a store keeps under a key, and its one encoding.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -94,10 +95,10 @@ pub struct Receipt {
     pub at: u64,
     /// The message or task that was worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
     /// The delivery that did it (its subscription).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<String>,
+    pub delivery: Option<Arc<str>>,
 }
 
 /// 128 random bits: a holder (one for each claim) or a token (one for each write).
@@ -220,10 +221,7 @@ impl Record {
     /// # Errors
     /// [`StoreError::Refused`] if `data` is over [`DATA_LIMIT`].
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
-        if self.data.len() > DATA_LIMIT {
-            let what = format!("a record keeps at most {DATA_LIMIT} bytes of data, not {}", self.data.len());
-            return Err(StoreError::Refused { what, source: None });
-        }
+        self.fits()?;
         serde_json::to_vec(self).map_err(|error| StoreError::Refused {
             what: "the record cannot be encoded".into(),
             source: Some(error.into()),
@@ -242,11 +240,26 @@ impl Record {
         let corrupt = |error: serde_json::Error| StoreError::Corrupt { what: error.to_string() };
         // The format first: the rest of a newer major version need not look like ours at all.
         let Format { format } = serde_json::from_slice(document).map_err(corrupt)?;
-        if format >= NEXT_MAJOR {
-            return Err(StoreError::NewerFormat { found: format, limit: NEXT_MAJOR });
-        }
+        understood(format)?;
         serde_json::from_slice(document).map_err(corrupt)
     }
+
+    /// Whether a store may take it: for a store that keeps records as they are.
+    pub(super) fn fits(&self) -> Result<(), StoreError> {
+        if self.data.len() > DATA_LIMIT {
+            let what = format!("a record keeps at most {DATA_LIMIT} bytes of data, not {}", self.data.len());
+            return Err(StoreError::Refused { what, source: None });
+        }
+        Ok(())
+    }
+}
+
+/// Whether this version understands records of that format.
+pub(super) fn understood(format: u16) -> Result<(), StoreError> {
+    if format >= NEXT_MAJOR {
+        return Err(StoreError::NewerFormat { found: format, limit: NEXT_MAJOR });
+    }
+    Ok(())
 }
 
 mod as_micros {

@@ -1,26 +1,26 @@
-//! The guard behind every verb: claim, wait, work and settle, on one tracked task that outlives its caller.
+//! The guard behind every verb: claim, wait, work and settle, in one future that outlives its caller.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{Notify, oneshot};
-use tracing::Instrument as _;
+use tokio::sync::oneshot;
 
 use super::pending::is_pending;
 use super::settings::Settings;
-use super::settle::settle;
+use super::settle::{self, settle};
+use super::told::Told;
+use super::watch::{Panic, watch};
+use crate::disabled::disabled;
 use crate::key::Key;
 use crate::lease::{
-    Ask, Claim, Claimed, Commit, Lease, Misuse, Note, Place, RunError, Shutdown, Skip, claim, claim_limit,
-    undo_room,
+    Ask, Claim, Claimed, Lease, Misuse, Note, Place, RunError, Shutdown, Skip, claim, undo_room,
 };
 use crate::random;
 use crate::store::{BoxError, Store, StoreError};
-use crate::task::{self, Detached};
+use crate::task::{self, Detached, attached};
 
 /// How much work may go on without its caller. Over it nothing new is admitted.
 const DETACHED_LIMIT: usize = 1024;
@@ -54,23 +54,19 @@ pub(crate) enum Uncertain {
     FencedOut,
 }
 
-/// Where the result goes. Called once, on the tracked task, whether anybody still waits or not.
+/// Where the result goes. Called once, whether anybody still waits or not.
 pub(crate) trait Reply<T>: Send + 'static {
     /// Ends when nobody waits for the result any more.
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
+    /// The work begins under this lease.
+    fn began(&mut self, _: &Lease) {}
     fn send(self, result: Result<Ran<T>, RunError>);
 }
 
-impl<T: Send + 'static> Reply<T> for oneshot::Sender<Result<Ran<T>, RunError>> {
-    async fn closed(&mut self) {
-        oneshot::Sender::closed(self).await;
-    }
-
-    fn send(self, result: Result<Ran<T>, RunError>) {
-        // An error means that nobody waits, which changes nothing.
-        let _ = oneshot::Sender::send(self, result);
-    }
-}
+/// The error of work whose inner guard was stopped by the shutdown after the work began.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
 
 /// Work that found before it began that it cannot be done now: the claim is undone, with the history it found.
 #[derive(Debug, thiserror::Error)]
@@ -78,11 +74,11 @@ impl<T: Send + 'static> Reply<T> for oneshot::Sender<Result<Ran<T>, RunError>> {
 pub(crate) struct NotStarted(#[source] pub(crate) RunError);
 
 tokio::task_local! {
-    /// The keys that the running work holds.
-    static HOLDS: Vec<Key>;
+    /// The keys that the running work holds, each with its store.
+    static HOLDS: Vec<(Arc<dyn Store>, Key)>;
 }
 
-/// Runs the work under the key, on a tracked task. Dropping this future stops nothing.
+/// Runs the work under the key. Dropping this future stops nothing: the rest runs as a tracked task.
 pub(crate) async fn run<T, F, W>(plan: Plan, work: F) -> Result<Ran<T>, RunError>
 where
     T: Send + 'static,
@@ -90,33 +86,53 @@ where
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
 {
     let (reply, result) = oneshot::channel();
-    start(plan, work, reply);
-    // The task answers before it ends, unless the runtime itself goes away.
-    result.await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
+    let reply = Told::new(&plan, reply);
+    // The work answers before it ends, unless the runtime itself goes away.
+    attached(start(plan, work, reply), result).await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
 }
 
-/// The same, with a reply of the caller's own.
-pub(crate) fn start<T, F, W, R>(plan: Plan, work: F, reply: R)
+/// The same, with a reply of the caller's own: to be [`attached`].
+pub(crate) async fn start<T, F, W, R>(plan: Plan, work: F, mut reply: R)
 where
     T: Send + 'static,
     F: FnOnce(Lease) -> W + Send + 'static,
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
     R: Reply<T>,
 {
-    let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
-    match admissible(&plan.key, &holds) {
-        Ok(()) => {
-            holds.push(plan.key.clone());
-            task::spawn(drive(plan, holds, work, reply).in_current_span());
-        }
-        Err(error) => reply.send(Err(error)),
+    if let Err(error) = admissible(&plan) {
+        return reply.send(Err(error));
     }
+    match disabled() {
+        Ok(false) => {}
+        // Rare, so its state is not carried by all others.
+        Ok(true) => {
+            let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
+            return Box::pin(unguarded(async move { work(lease).await }, plan.settings, reply)).await;
+        }
+        Err(switch) => return reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),
+    }
+    let mut claim = match admit(&plan, &mut reply).await {
+        Ok(claim) => claim,
+        Err(error) => return reply.send(Err(error)),
+    };
+    claim.begin();
+    let lease = Lease::of(&claim);
+    reply.began(&lease);
+    let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
+    holds.push((plan.store.clone(), plan.key.clone()));
+    // The call itself may panic too, so it is made inside of the future.
+    let handle = lease.clone();
+    let work = Box::pin(HOLDS.scope(holds, caught(async move { work(handle).await })));
+    let (end, detached) = watch(work, Some((&mut claim, &lease)), &plan.settings, &mut reply).await;
+    settle(claim, end, plan, reply).await;
+    drop(detached);
 }
 
 /// What can be said before the store is asked.
-fn admissible(key: &Key, holds: &[Key]) -> Result<(), RunError> {
-    if holds.contains(key) {
-        return Err(RunError::Misuse(Misuse::Reentrant { key: key.clone() }));
+fn admissible(plan: &Plan) -> Result<(), RunError> {
+    let held = |(store, key): &(Arc<dyn Store>, Key)| Arc::ptr_eq(store, &plan.store) && *key == plan.key;
+    if HOLDS.try_with(|holds| holds.iter().any(held)).unwrap_or_default() {
+        return Err(RunError::Misuse(Misuse::Reentrant { key: plan.key.clone() }));
     }
     if task::draining() {
         return Err(RunError::Shutdown(Shutdown));
@@ -128,125 +144,24 @@ fn admissible(key: &Key, holds: &[Key]) -> Result<(), RunError> {
     Ok(())
 }
 
-async fn drive<T, F, W, R>(plan: Plan, holds: Vec<Key>, work: F, mut reply: R)
+/// The work alone: nothing is claimed or recorded. With the time limit and the shutdown of guarded work.
+pub(crate) async fn unguarded<T, W, R>(work: W, settings: Settings, mut reply: R)
 where
     T: Send + 'static,
-    F: FnOnce(Lease) -> W + Send + 'static,
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
     R: Reply<T>,
 {
-    let mut claim = match admit(&plan, &mut reply).await {
-        Ok(claim) => claim,
-        Err(error) => return reply.send(Err(error)),
-    };
-    claim.begin();
-    let lease = Lease::of(&claim);
-    // The call itself may panic too, so it is made inside of the future.
-    let handle = lease.clone();
-    let work = HOLDS.scope(holds, AssertUnwindSafe(async move { work(handle).await }).catch_unwind());
-    let (end, detached) = watch(work, &mut claim, &lease, &plan.settings, &mut reply).await;
-    settle(claim, end, plan, reply).await;
-    drop(detached);
-}
-
-/// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
-async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunError> {
-    let place =
-        Place { store: plan.store.clone(), key: plan.key.clone(), clock: plan.settings.clock.clone() };
-    let Settings { verb, lease, ttl, wait, .. } = plan.settings;
-    let until = tokio::time::Instant::now() + wait;
-    loop {
-        if is_pending(&place) {
-            let what = "this process knows that the key is done, and is still storing that";
-            return Err(RunError::Store(StoreError::unavailable(what)));
-        }
-        let mut ask = Ask::new(verb, lease, ttl, random::id());
-        ask.digest = plan.digest;
-        ask.note = plan.note.clone();
-        let left = match claim(place.clone(), ask).await.map_err(RunError::Store)? {
-            Claimed::Won(claim) => return Ok(claim),
-            Claimed::Held { left } => left,
-            Claimed::Done { receipt, conflict } => {
-                return Err(RunError::Skipped(Skip::Duplicate { receipt, conflict }));
-            }
-            Claimed::Misuse { stands } => {
-                return Err(RunError::Misuse(Misuse::WrongVerb {
-                    key: plan.key.clone(),
-                    stands,
-                    asked: verb,
-                }));
-            }
-        };
-        // Counted from here, after the read was answered: not before the lapse by the store's clock.
-        let now = tokio::time::Instant::now();
-        if now >= until {
-            return Err(RunError::Skipped(Skip::InProgress { left }));
-        }
-        let nap = random::jitter(POLL).min(left.max(Duration::from_millis(1))).min(until - now);
-        tokio::select! {
-            biased;
-            () = reply.closed() => return Err(RunError::Skipped(Skip::InProgress { left })),
-            () = tokio::time::sleep(nap) => {}
-        }
-        if task::draining() {
-            return Err(RunError::Shutdown(Shutdown));
-        }
+    if task::draining() {
+        return reply.send(Err(RunError::Shutdown(Shutdown)));
     }
+    let (end, _detached) = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
+    let value = settle::outcome(end).map_err(|failed| failed.error);
+    reply.send(value.map(|value| Ran { value, uncertain: None }));
 }
 
-/// How the work ended.
-pub(super) enum End<T> {
-    Done(T),
-    Failed(BoxError),
-    NotStarted(RunError),
-    Panicked(String),
-    TimedOut(Duration),
-    Cancelled,
+fn caught<W: Future>(work: W) -> impl Future<Output = Result<W::Output, Panic>> {
+    AssertUnwindSafe(work).catch_unwind()
 }
-
-/// Sees the work through: renews its lease, counts it once its caller has gone, and stops it at its
-/// time limit or at shutdown. Stopping stops the work only, never what settles it.
-async fn watch<T, R: Reply<T>>(
-    work: impl Future<Output = Result<Result<T, BoxError>, Panic>> + Send,
-    claim: &mut Claim,
-    lease: &Lease,
-    settings: &Settings,
-    reply: &mut R,
-) -> (End<T>, Option<Detached>) {
-    let stop = Notify::new();
-    let mut work = Box::pin(work);
-    let mut keeper = pin!(keep(claim, lease, settings, &stop));
-    let mut keeping = settings.renew;
-    let limit = settings.work_timeout.unwrap_or_default();
-    let mut late = pin!(tokio::time::sleep(limit));
-    let mut cancelled = pin!(task::cancelled());
-    let mut closed = pin!(reply.closed());
-    let mut detached = None;
-    let end = loop {
-        tokio::select! {
-            biased;
-            ended = &mut work => break match ended {
-                Ok(Ok(value)) => End::Done(value),
-                Ok(Err(error)) => End::Failed(error),
-                Err(panic) => End::Panicked(message(&*panic)),
-            },
-            () = &mut late, if settings.work_timeout.is_some() => break End::TimedOut(limit),
-            () = &mut cancelled => break End::Cancelled,
-            () = &mut keeper, if keeping => keeping = false,
-            () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
-        }
-    };
-    // What the work owns may panic as it is dropped; that changes nothing about how it ended.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-    stop.notify_one();
-    if keeping {
-        // A renewal in flight ends first, so that it cannot cross the completion.
-        keeper.await;
-    }
-    (end, detached)
-}
-
-type Panic = Box<dyn std::any::Any + Send>;
 
 /// What a panic said.
 pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -254,34 +169,73 @@ pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
-async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Notify) {
-    if !settings.renew {
-        return;
+/// What is in the way of a claim.
+enum Busy {
+    /// A live holder, for this much longer at most.
+    Held(Duration),
+    /// This process knows that the key is done, and is still storing that.
+    Pending,
+}
+
+impl From<Busy> for RunError {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::Held(left) => Self::Skipped(Skip::InProgress { left }),
+            Busy::Pending => {
+                let what = "this process knows that the key is done, and is still storing that";
+                Self::Store(StoreError::unavailable(what))
+            }
+        }
     }
-    let began = claim.since().clone();
-    let mut nap = settings.lease / 3;
+}
+
+/// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
+async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunError> {
+    let place =
+        Place { store: plan.store.clone(), key: plan.key.clone(), clock: plan.settings.clock.clone() };
+    let until = tokio::time::Instant::now() + plan.settings.wait;
+    let mut waited = false;
     loop {
+        let busy = match ask(plan, &place).await? {
+            Ok(_) if task::draining() => return Err(RunError::Shutdown(Shutdown)),
+            // Dropped, the claim is given back.
+            Ok(_) if waited && reply.closed().now_or_never().is_some() => Busy::Held(Duration::ZERO),
+            Ok(claim) => return Ok(claim),
+            Err(busy) => busy,
+        };
+        // Counted from here, after the read was answered: not before the lapse by the store's clock.
+        let now = tokio::time::Instant::now();
+        if now >= until {
+            return Err(busy.into());
+        }
+        let lapse = if let Busy::Held(left) = busy { left.max(Duration::from_millis(1)) } else { POLL };
         tokio::select! {
             biased;
-            () = stop.notified() => return,
-            () = tokio::time::sleep(nap) => {}
+            () = reply.closed() => return Err(busy.into()),
+            () = tokio::time::sleep(random::jitter(POLL).min(lapse).min(until - now)) => {}
         }
-        if began.elapsed() >= settings.max_hold {
-            return;
+        if task::draining() {
+            return Err(RunError::Shutdown(Shutdown));
         }
-        match claim.renew().await {
-            Ok(Commit::Recorded) => {
-                lease.renewed(claim.since());
-                nap = settings.lease / 3;
-            }
-            Ok(Commit::AlreadyDone | Commit::FencedOut) => return lease.lose(),
-            // A fault may pass while the lease still runs; completing is tried in any case.
-            Err(_) if lease.left().is_zero() => return,
-            Err(error) => {
-                tracing::warn!(key = %lease.key(), error = &error as &dyn std::error::Error, "a lease was not renewed");
-                nap = claim_limit(settings.lease) / 8;
-            }
+        waited = true;
+    }
+}
+
+/// One try.
+async fn ask(plan: &Plan, place: &Place) -> Result<Result<Claim, Busy>, RunError> {
+    if is_pending(place) {
+        return Ok(Err(Busy::Pending));
+    }
+    let Settings { verb, lease, ttl, .. } = plan.settings;
+    let mut ask = Ask::new(verb, lease, ttl, random::id());
+    ask.digest = plan.digest;
+    ask.note = plan.note.clone();
+    match claim(place.clone(), ask).await.map_err(RunError::Store)? {
+        Claimed::Won(claim) => Ok(Ok(claim)),
+        Claimed::Held { left } => Ok(Err(Busy::Held(left))),
+        Claimed::Done { receipt, conflict } => Err(RunError::Skipped(Skip::Duplicate { receipt, conflict })),
+        Claimed::Misuse { stands } => {
+            Err(RunError::Misuse(Misuse::WrongVerb { key: plan.key.clone(), stands, asked: verb }))
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guard::{self, Plan, Ran};
+use super::guard::{self, Plan};
 use super::settings::Settings;
 use crate::key::{InvalidKey, Key};
 use crate::lease::{Lease, Misuse, Note, RunError, Skip};
@@ -134,21 +133,9 @@ impl<V: sealed::Named> Guarded<V> {
     {
         let key = self.key.map_err(RunError::Key)?;
         self.settings.checked().map_err(|setting| RunError::Misuse(Misuse::Setting(setting.to_string())))?;
-        let hook = self.settings.on_uncertain.clone();
-        let plan = Plan {
-            key: key.clone(),
-            store: self.store,
-            settings: self.settings,
-            digest: None,
-            note: Note::default(),
-        };
-        let Ran { value, uncertain } = guard::run(plan, work).await?;
-        if let Some(why) = uncertain {
-            tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
-            // Observation never changes what happens.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook.inspect(|hook| hook(&key))));
-        }
-        Ok(value)
+        let plan =
+            Plan { key, store: self.store, settings: self.settings, digest: None, note: Note::default() };
+        guard::run(plan, work).await.map(|ran| ran.value)
     }
 }
 
@@ -175,7 +162,9 @@ macro_rules! runs {
                 T: Send + 'static,
                 W: Future<Output = Result<T, BoxError>> + Send + 'static,
             {
-                self.run_with(|_| work).await
+                // Boxed, or each level of nesting would multiply the size of the caller's future.
+                let work = Box::pin(work);
+                self.run_with(move |_| work).await
             }
 
             /// The same, for work that looks at its [`Lease`]: fence, history, effect ids.
@@ -188,6 +177,7 @@ macro_rules! runs {
                 F: FnOnce(Lease) -> W + Send + 'static,
                 W: Future<Output = Result<T, BoxError>> + Send + 'static,
             {
+                let work = Box::new(work);
                 ($map)(self.guarded(work).await)
             }
         }

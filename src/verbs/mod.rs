@@ -13,6 +13,8 @@ mod guarded;
 mod pending;
 mod settings;
 mod settle;
+mod told;
+mod watch;
 
 use std::sync::Arc;
 

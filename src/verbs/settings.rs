@@ -16,6 +16,8 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub(crate) const MUTEX_WAIT: Duration = Duration::from_secs(5);
 /// A renewed lease ends here, whatever the work does: Cloud Run's longest request.
 const MAX_HOLD: Duration = Duration::from_secs(60 * 60);
+/// Stores keep microseconds, and no store answers in less than this.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Over a century no store's timestamp is safe.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
@@ -69,21 +71,24 @@ impl Settings {
     /// # Errors
     /// [`InvalidSetting`] for a duration that is zero or overflows.
     pub(crate) fn checked(&self) -> Result<(), InvalidSetting> {
-        for (name, value) in [("lease", self.lease), ("ttl", self.ttl), ("max_hold", self.max_hold)] {
-            if value.is_zero() || value > LONGEST {
+        let Self { lease, ttl, max_hold, work_timeout, wait, .. } = *self;
+        let limits = [("lease", lease), ("ttl", ttl), ("max_hold", max_hold)];
+        for (name, value) in limits.into_iter().chain(work_timeout.map(|limit| ("work_timeout", limit))) {
+            if value < SHORTEST || value > LONGEST {
                 return Err(InvalidSetting { name, value });
             }
         }
-        match self.work_timeout {
-            Some(value) if value.is_zero() => Err(InvalidSetting { name: "work_timeout", value }),
-            _ => Ok(()),
+        // No wait is a wait that can be meant.
+        if wait > LONGEST {
+            return Err(InvalidSetting { name: "wait", value: wait });
         }
+        Ok(())
     }
 }
 
 /// A duration that cannot be meant. Nothing was started; mend the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is {value:?}: expected more than zero and at most a hundred years")]
+#[error("`{name}` is {value:?}: expected at least a millisecond and at most a hundred years")]
 pub struct InvalidSetting {
     name: &'static str,
     value: Duration,

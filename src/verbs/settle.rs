@@ -1,56 +1,88 @@
 //! How work that ended is written down: before the answer for a short time, then in the background until it is stored.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use super::guard::{End, NotStarted, Plan, Ran, Reply, Uncertain};
+use super::guard::{Interrupted, NotStarted, Plan, Ran, Reply, Uncertain};
 use super::pending::Pending;
+use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
 use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
+use crate::time::within;
 
 /// How long a completion or a release is tried before the answer goes out.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest pause between two tries after that.
 const SLOWEST: Duration = Duration::from_secs(30);
 
+/// Work that did not succeed: what its caller is told, and what becomes of its claim.
+pub(super) struct Unsuccessful {
+    pub(super) error: RunError,
+    fate: Fate,
+}
+
+enum Fate {
+    Released(Ended),
+    /// As if it had never been claimed.
+    Undone,
+    /// What the work started may go on: nobody else may start before the lease has lapsed, unless it is safe to cancel.
+    Cancelled,
+}
+
+/// What the end of the work means.
+pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
+    let (error, fate) = match end.told_apart() {
+        End::Done(value) => return Ok(value),
+        End::NotStarted(error) => (error, Fate::Undone),
+        End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
+        End::Panicked(message) => {
+            (RunError::Work(Panicked { message }.into()), Fate::Released(Ended::Unknown))
+        }
+        End::TimedOut(limit) => (RunError::Work(TimedOut { limit }.into()), Fate::Cancelled),
+        End::Cancelled => (RunError::Shutdown(Shutdown), Fate::Cancelled),
+    };
+    Err(Unsuccessful { error, fate })
+}
+
 /// Settles the claim of work that ended, and replies. Goes on after the reply where the store did not take it.
 pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, reply: R) {
-    let safe = plan.settings.cancel_safe.then_some(Op::Release(Ended::Unknown));
-    let (op, result) = match end.told_apart() {
-        End::Done(value) if plan.settings.verb == Verb::Mutex => (Some(Op::Release(Ended::Fresh)), Ok(value)),
-        End::Done(value) => (Some(Op::Complete(plan.note.clone())), Ok(value)),
-        End::NotStarted(error) => (Some(Op::Undo(claim.found())), Err(error)),
-        End::Failed(error) => (Some(Op::Release(Ended::Failed)), Err(RunError::Work(error))),
-        End::Panicked(message) => {
-            (Some(Op::Release(Ended::Unknown)), Err(RunError::Work(Panicked { message }.into())))
-        }
-        // What the work started may go on, so nobody else may start before the lease has lapsed.
-        End::TimedOut(limit) => (safe, Err(RunError::Work(TimedOut { limit }.into()))),
-        End::Cancelled => (safe, Err(RunError::Shutdown(Shutdown))),
+    let (op, result) = match outcome(end) {
+        Ok(value) if plan.settings.verb == Verb::Mutex => (Op::Release(Ended::Fresh), Ok(value)),
+        Ok(value) => (Op::Complete(plan.note.clone()), Ok(value)),
+        Err(Unsuccessful { error, fate }) => match fate {
+            Fate::Released(ended) => (Op::Release(ended), Err(error)),
+            Fate::Undone => (Op::Undo(claim.found()), Err(error)),
+            Fate::Cancelled if plan.settings.cancel_safe => (Op::Release(Ended::Unknown), Err(error)),
+            Fate::Cancelled => return reply.send(Err(error)),
+        },
     };
-    let Some(op) = op else { return reply.send(result.map(|value| Ran { value, uncertain: None })) };
     let completes = matches!(op, Op::Complete(_));
     let mut storing = Storing { claim: &mut claim, op: &op, pending: None };
-    let stored = tokio::time::timeout(PATIENCE, storing.through()).await;
-    let pending = storing.pending.take();
+    let stored = within(PATIENCE, pin!(storing.through())).await;
+    let pending = match storing.pending.take() {
+        None if stored.is_none() && completes => Some(Pending::begin(claim.place())),
+        pending => pending,
+    };
     let uncertain = match (&stored, plan.settings.verb) {
-        (Ok(Commit::Recorded | Commit::AlreadyDone), _) => None,
+        (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
         (_, Verb::Mutex) => None,
-        (Ok(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
+        (Some(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
         // The mark stands, so nobody runs it again; only "started" does not become "finished" yet.
-        (Err(_), Verb::AtMostOnce) => None,
-        (Err(_), Verb::Lock) => Some(Uncertain::Unrecorded),
+        (None, Verb::AtMostOnce) => None,
+        (None, Verb::Lock) => Some(Uncertain::Unrecorded),
     };
-    if let (Ok(Commit::FencedOut), false) = (&stored, completes) {
+    if let (Some(Commit::FencedOut), false) = (&stored, completes) {
         tracing::info!(key = %plan.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
     }
-    reply.send(result.map(|value| Ran { value, uncertain }));
-    if stored.is_err() && !planted(Fault::DroppedCompletion) {
+    // The value or error may panic where nobody takes it.
+    unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
+    if stored.is_none() && !planted(Fault::DroppedCompletion) {
         let mut storing = Storing { claim: &mut claim, op: &op, pending };
-        match storing.through().await {
+        match Box::pin(storing.through()).await {
             Commit::Recorded | Commit::AlreadyDone => {
                 tracing::info!(key = %plan.key, completes, "stored after the answer");
             }
@@ -71,7 +103,7 @@ impl<T> End<T> {
         if let Some(late) = error.downcast_ref::<TimedOut>() {
             return Self::TimedOut(late.limit);
         }
-        if let Some(RunError::Shutdown(_)) = error.downcast_ref() {
+        if error.is::<Interrupted>() {
             return Self::Cancelled;
         }
         match error.downcast::<NotStarted>() {
@@ -92,12 +124,17 @@ struct Storing<'a> {
 impl Storing<'_> {
     async fn through(&mut self) -> Commit {
         let mut nap = Duration::from_millis(50);
+        let completes = matches!(self.op, Op::Complete(_));
         loop {
+            // Until the lease has lapsed nobody can take the key over, so a write at first try needs no entry.
+            if completes && self.pending.is_none() && self.claim.left() <= PATIENCE {
+                self.pending = Some(Pending::begin(self.claim.place()));
+            }
             let error: StoreError = match self.claim.write(self.op).await {
                 Ok(commit) => return commit,
                 Err(error) => error,
             };
-            if self.pending.is_none() && matches!(self.op, Op::Complete(_)) {
+            if completes && self.pending.is_none() {
                 self.pending = Some(Pending::begin(self.claim.place()));
             }
             let key = &self.claim.place().key;

@@ -1,9 +1,12 @@
 //! A store that wraps a store and makes faults: scripted, standing, or drawn from a seed.
 
+mod crash;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::crash::{Older, Trap, aged};
 use super::record::{Id, Progress, State};
 use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
 use crate::key::Key;
@@ -71,6 +74,7 @@ pub struct Chaos {
     plan: Mutex<Plan>,
     // The newest version of each key that passed here, and whose it is: how a renewal is told from a take-over.
     newest: Arc<Newest>,
+    older: Arc<Older>,
 }
 
 type Newest = Mutex<HashMap<Key, (Version, Option<Id>)>>;
@@ -83,6 +87,7 @@ struct Plan {
     share: f64,
     longest: Duration,
     trips: Trips,
+    trap: Option<Trap>,
 }
 
 impl Chaos {
@@ -95,7 +100,7 @@ impl Chaos {
     /// from the seed and the order of the calls. It never draws [`Fault::Refuse`], which does not pass.
     pub fn random(inner: Arc<dyn Store>, seed: u64, share: f64) -> Arc<Self> {
         let plan = Plan { seed, share, longest: Duration::from_millis(100), ..Plan::default() };
-        Arc::new(Self { inner, plan: Mutex::new(plan), newest: Arc::default() })
+        Arc::new(Self { inner, plan: Mutex::new(plan), newest: Arc::default(), older: Arc::default() })
     }
 
     /// The longest delay that is drawn for a late write or a stall. Default 100 ms.
@@ -158,6 +163,7 @@ impl Chaos {
         Sent {
             inner: self.inner.clone(),
             newest: self.newest.clone(),
+            older: self.older.clone(),
             key: key.clone(),
             seen: seen.cloned(),
             next: next.clone(),
@@ -169,6 +175,7 @@ impl Chaos {
 struct Sent {
     inner: Arc<dyn Store>,
     newest: Arc<Newest>,
+    older: Arc<Older>,
     key: Key,
     seen: Option<Version>,
     next: Record,
@@ -177,16 +184,18 @@ struct Sent {
 impl Sent {
     async fn arrive(self) -> Result<Swap, StoreError> {
         let answer = self.inner.swap(&self.key, self.seen.as_ref(), &self.next).await?;
-        match &answer {
+        Ok(match answer {
             Swap::Written(version) => {
                 lock(&self.newest).insert(self.key, (version.clone(), self.next.holder));
+                Swap::Written(version)
             }
             Swap::Lost(Standing::Is(stored)) => {
+                let stored = aged(&self.older, &self.key, stored);
                 lock(&self.newest).insert(self.key, (stored.version.clone(), stored.record.holder));
+                Swap::Lost(Standing::Is(stored))
             }
-            Swap::Lost(_) => {}
-        }
-        Ok(answer)
+            lost @ Swap::Lost(_) => lost,
+        })
     }
 }
 
@@ -230,7 +239,7 @@ impl Store for Chaos {
                 Some(Fault::Refuse) => return Err(refused()),
                 Some(_) => return Err(StoreError::unavailable("a planned fault of a read")),
             }
-            let stored = self.inner.read(key).await?;
+            let stored = self.inner.read(key).await?.map(|stored| aged(&self.older, key, stored));
             if let Some(stored) = &stored {
                 lock(&self.newest).insert(key.clone(), (stored.version.clone(), stored.record.holder));
             }
@@ -249,6 +258,7 @@ impl Store for Chaos {
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(async move {
             let kind = self.kind(key, seen, next);
+            self.survive(key, kind).await;
             let fault = {
                 let mut plan = lock(&self.plan);
                 plan.trips.swaps += 1;

@@ -1,0 +1,58 @@
+//! The reply of the verbs: hands the result to whoever awaits it, and tells of what must not pass in silence.
+
+use tokio::sync::oneshot;
+
+use super::guard::{Plan, Ran, Reply};
+use super::settings::OnUncertain;
+use super::watch::unhurt;
+use crate::key::Key;
+use crate::lease::{RunError, Skip};
+use crate::store::record::{Progress, Verb};
+
+/// Made of a plan, called on the tracked task: so an operator is told also where the caller hung up.
+pub(super) struct Told<T> {
+    key: Key,
+    verb: Verb,
+    hook: Option<OnUncertain>,
+    result: oneshot::Sender<Result<Ran<T>, RunError>>,
+}
+
+impl<T> Told<T> {
+    pub(super) fn new(plan: &Plan, result: oneshot::Sender<Result<Ran<T>, RunError>>) -> Self {
+        let Plan { key, settings, .. } = plan;
+        Self { key: key.clone(), verb: settings.verb, hook: settings.on_uncertain.clone(), result }
+    }
+}
+
+impl<T: Send + 'static> Reply<T> for Told<T> {
+    async fn closed(&mut self) {
+        self.result.closed().await;
+    }
+
+    fn send(self, result: Result<Ran<T>, RunError>) {
+        let Self { key, verb, hook, result: sender } = self;
+        match &result {
+            Ok(Ran { uncertain: Some(why), .. }) => {
+                tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
+                unhurt(|| drop(hook.inspect(|hook| hook(&key))));
+            }
+            Err(error) if verb == Verb::AtMostOnce && is_lost(error) => {
+                tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");
+            }
+            _ => {}
+        }
+        // An error means that nobody waits, which changes nothing.
+        let _ = sender.send(result);
+    }
+}
+
+/// Whether an effect was begun, did not end as far as anybody knows, and will not be tried again.
+fn is_lost(error: &RunError) -> bool {
+    match error {
+        RunError::Work(_) => true,
+        RunError::Skipped(Skip::Duplicate { receipt, .. }) => {
+            receipt.as_ref().is_some_and(|receipt| receipt.progress == Progress::Started)
+        }
+        _ => false,
+    }
+}

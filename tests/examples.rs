@@ -1,0 +1,131 @@
+//! The examples as programs: what `orders` refuses at its start, and that the demo keeps its promises.
+
+#[path = "support/example.rs"]
+mod example;
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+
+/// No start, and no demo, takes longer: a program that hangs fails its test.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An example with these variables, and none of those that it reads from ours.
+fn program(name: &str, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(example::example(name));
+    for read in [
+        "PUSHONCE_STORE",
+        "PUSHONCE_DISABLED",
+        "K_SERVICE",
+        "LEASE_SECONDS",
+        "TTL_SECONDS",
+        "SUPPLIER_URL",
+        "PORT",
+    ] {
+        command.env_remove(read);
+    }
+    // A start that should have been refused must not meet a port that is taken.
+    command.env("PORT", "0").envs(variables.iter().copied()).stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+async fn ended(mut command: Command) -> Output {
+    let output = tokio::time::timeout(LIMIT, command.output()).await;
+    output.unwrap_or_else(|_| panic!("{command:?} still runs after {LIMIT:?}")).expect("it runs")
+}
+
+/// Each is refused with code 1 and one line, which names what is wrong and repeats no secret.
+async fn refused(variables: &[(&str, &str)], because: &str) {
+    let output = ended(program("orders", variables)).await;
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{variables:?}: {line}");
+    assert_eq!(line.trim_end().lines().count(), 1, "{variables:?}: {line}");
+    assert!(line.starts_with("orders: not started: ") && line.contains(because), "{variables:?}: {line}");
+    let all = [output.stdout, output.stderr].concat();
+    assert!(!String::from_utf8_lossy(&all).contains("pa55w0rd"), "{variables:?} told a secret");
+}
+
+#[tokio::test]
+async fn orders_refuses_a_store_that_is_none() {
+    refused(&[("PUSHONCE_STORE", "mongodb://u:pa55w0rd@h/d")], "`mongodb` names no store").await;
+    refused(&[("PUSHONCE_STORE", "somewhere")], "`PUSHONCE_STORE`: the address has no scheme").await;
+    refused(&[("PUSHONCE_STORE", "memory:x")], "takes nothing after its colon").await;
+    let without =
+        if cfg!(feature = "datastore") { "the project is blank" } else { "the feature `datastore`" };
+    refused(&[("PUSHONCE_STORE", "datastore://")], without).await;
+}
+
+#[tokio::test]
+async fn orders_refuses_its_own_memory_on_cloud_run() {
+    refused(&[("K_SERVICE", "orders")], "`PUSHONCE_STORE` is not set").await;
+    refused(&[("K_SERVICE", "orders"), ("PUSHONCE_STORE", " ")], "`PUSHONCE_STORE` is not set").await;
+}
+
+#[tokio::test]
+async fn orders_refuses_a_number_that_is_none() {
+    for bad in ["ten", "1.5", "-1", "15m"] {
+        refused(&[("LEASE_SECONDS", bad)], "`LEASE_SECONDS` is").await;
+    }
+    refused(&[("LEASE_SECONDS", "0")], "`lease` is 0ns: expected at least a millisecond").await;
+    refused(&[("TTL_SECONDS", "99999999999999")], "`ttl` is").await;
+    for bad in ["http", "65536", "-1"] {
+        refused(&[("PORT", bad)], "`PORT` is").await;
+    }
+}
+
+#[tokio::test]
+async fn orders_refuses_to_run_unguarded_on_cloud_run() {
+    let service = [("K_SERVICE", "orders"), ("PUSHONCE_STORE", "memory:"), ("PUSHONCE_DISABLED", "1")];
+    refused(&service, "`PUSHONCE_DISABLED` is set where `K_SERVICE` is").await;
+    refused(&[("PUSHONCE_DISABLED", "maybe")], "`PUSHONCE_DISABLED` is \"maybe\"").await;
+}
+
+#[tokio::test]
+async fn orders_refuses_a_supplier_that_it_cannot_speak_to() {
+    for bad in ["https://u:pa55w0rd@supplier/", "supplier", "ftp://supplier"] {
+        refused(&[("SUPPLIER_URL", bad)], "`SUPPLIER_URL` is no URL").await;
+    }
+}
+
+#[tokio::test]
+async fn orders_starts_where_nothing_is_wrong() {
+    let service = [
+        ("K_SERVICE", "orders"),
+        ("PUSHONCE_STORE", "memory:"),
+        ("PUSHONCE_DISABLED", "off"),
+        ("LEASE_SECONDS", "900"),
+        ("TTL_SECONDS", ""),
+        ("SUPPLIER_URL", "http://supplier:8080/orders"),
+    ];
+    let mut child = program("orders", &service).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut log = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let listening = async {
+        while let Some(line) = log.next_line().await.expect("a log of text") {
+            if line.contains("listening") {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(tokio::time::timeout(LIMIT, listening).await.expect("it says that it listens"));
+    child.kill().await.expect("it runs");
+}
+
+#[tokio::test]
+async fn the_demo_keeps_its_promises_and_is_plain_where_nobody_looks() {
+    let output = ended(program("demo", &[])).await;
+    let page = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{page}");
+    assert!(page.ends_with("All as promised.\n") && !page.contains("\x1b"), "{page}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[tokio::test]
+async fn the_demo_says_what_is_not_as_promised() {
+    let output = ended(program("demo", &[("PUSHONCE_DISABLED", "1")])).await;
+    let page = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{page}");
+    assert!(page.contains("NOT AS PROMISED") && !page.contains("All as promised"), "{page}");
+}
