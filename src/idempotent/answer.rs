@@ -31,7 +31,7 @@ pub(super) struct Answering {
     pub(super) config: Arc<Config>,
     pub(super) delivery: Delivery,
     pub(super) key: Option<Key>,
-    /// Set when the work starts.
+    /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
     /// Told that the caller has gone, where an inner guard has to know.
@@ -50,6 +50,10 @@ impl Reply<Response<Bytes>> for Answering {
 
     fn began(&mut self, lease: &Lease) {
         self.lease = Some(lease.clone());
+    }
+
+    fn undone(&mut self) {
+        self.lease = None;
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
@@ -91,7 +95,7 @@ impl Answering {
             Err(RunError::Work(error)) => worked(error),
             Err(error) => Judged::new(outcome_of(&error), error),
         };
-        // The mark stands once the handler has begun, and with it this run was the only one.
+        // The mark stands once the work has begun, and with it this run was the only one.
         if self.config.settings.verb == Verb::AtMostOnce && self.lease.is_some() {
             judged.verdict = Verdict::new(Outcome::Lost, judged.verdict.status);
         }

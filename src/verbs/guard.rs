@@ -60,6 +60,8 @@ pub(crate) trait Reply<T>: Send + 'static {
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
     /// The work begins under this lease.
     fn began(&mut self, _: &Lease) {}
+    /// The work found that it cannot begin after all: the claim is given back, and a mark with it.
+    fn undone(&mut self) {}
     fn send(self, result: Result<Ran<T>, RunError>);
 }
 

@@ -48,13 +48,16 @@ pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
 }
 
 /// Settles the claim of work that ended, and replies. Goes on after the reply where the store did not take it.
-pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, reply: R) {
+pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, mut reply: R) {
     let (op, result) = match outcome(end) {
         Ok(value) if plan.settings.verb == Verb::Mutex => (Op::Release(Ended::Fresh), Ok(value)),
         Ok(value) => (Op::Complete(plan.note.clone()), Ok(value)),
         Err(Unsuccessful { error, fate }) => match fate {
             Fate::Released(ended) => (Op::Release(ended), Err(error)),
-            Fate::Undone => (Op::Undo(claim.found()), Err(error)),
+            Fate::Undone => {
+                reply.undone();
+                (Op::Undo(claim.found()), Err(error))
+            }
             Fate::Cancelled if plan.settings.cancel_safe => (Op::Release(Ended::Unknown), Err(error)),
             Fate::Cancelled => return reply.send(Err(error)),
         },

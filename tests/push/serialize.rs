@@ -201,3 +201,13 @@ async fn a_store_that_fails_between_the_two_claims_is_answered_503_and_the_first
     world.chaos.heal();
     assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_was_undone_before_the_handler_began_is_not_lost() {
+    let (world, runs) = (World::new(), Runs::default());
+    let app = app(runs.answering(&[200]), world.layer().at_most_once().serialize(attribute("po")));
+    world.chaos.always(On::Read, Fault::Fail);
+    assert_eq!(message(&app, &order("m", "1")).await.told(), (503, "unavailable"));
+    world.chaos.heal();
+    assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
+}
