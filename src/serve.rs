@@ -19,7 +19,7 @@ use crate::task::{self, Drained};
 const HEADERS: usize = 256;
 /// 100 attributes of 256 bytes of name and 1024 of value, and room for the rest.
 const HEADER_BYTES: usize = 256 * 1024;
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Cloud Run kills ten seconds after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(8);
 const PORT: u16 = 8080;
