@@ -1,4 +1,45 @@
 //! One recorded success per key for each Google Cloud Pub/Sub push.
+//!
+//! Pub/Sub push delivers at least once. Wrap an axum route in [`IdempotentLayer`], point a push
+//! subscription at it, and a redelivery, a republish under a business key and a concurrent duplicate
+//! skip the handler; a failure is never acked; a crash heals when its lease lapses; a holder that was
+//! replaced can write nothing more.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use axum::{Router, routing::post};
+//! use pushonce::{Ack, Failure, IdempotentLayer, Lease, PubSub, Store, json_pointer, store::Memory};
+//!
+//! # #[derive(serde::Deserialize)] struct Order { id: String }
+//! # async fn charge_card(_: &Order, _: String) -> std::io::Result<()> { Ok(()) }
+//! async fn charge(lease: Lease, PubSub(order): PubSub<Order>) -> Result<Ack, Failure> {
+//!     // The same id on every rerun of this order: the vendor drops the repeat that no lease can exclude.
+//!     charge_card(&order, lease.effect_id("charge")).await?;
+//!     Ok(Ack)
+//! }
+//!
+//! let store: Arc<dyn Store> = Arc::new(Memory::new());
+//! let layer = IdempotentLayer::new("charge", store).key(json_pointer("/id"));
+//! let app: Router = Router::new().route("/charge", post(charge).layer(layer));
+//! // pushonce::serve(app).await
+//! # let _ = app;
+//! ```
+//!
+//! Where to look:
+//!
+//! - [`IdempotentLayer`] guards a route; `serve` runs it on Cloud Run; [`PubSub`], [`Delivery`] and
+//!   [`Lease`] are extractors; [`Outcome`] is what became of a delivery.
+//! - [`lock`], [`mutex`] and [`at_most_once`] are the same guard as verbs, for any future.
+//! - [`store`] has the port, [`Memory`](store::Memory), `Datastore` (feature `datastore`) and
+//!   [`connect`](store::connect).
+//! - `testing` (feature) tests a handler without Google; `contract` (feature) tests a store.
+//!
+//! # The limits
+//!
+//! A handler can run again after an error, a panic, a crash or a lapsed lease, and an error is no
+//! proof that nothing was charged. [`Lease::history`] says so on the rerun, and
+//! [`Lease::effect_id`] is the same on it. The promise holds within the ttl, and on a store that
+//! keeps what it has acknowledged.
 #![warn(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -8,8 +49,35 @@
     clippy::unwrap_used
 )]
 
+/// The samples of the README and of `docs/`, compiled and run.
+#[cfg(all(doctest, feature = "contract"))]
+mod manual {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/keys.md")]
+    struct Keys;
+    #[doc = include_str!("../docs/which-verb.md")]
+    struct WhichVerb;
+    #[doc = include_str!("../docs/state-machine.md")]
+    struct StateMachine;
+    #[doc = include_str!("../docs/failures.md")]
+    struct Failures;
+    #[doc = include_str!("../docs/cloud-run.md")]
+    struct CloudRun;
+    #[doc = include_str!("../docs/write-a-store.md")]
+    struct WriteAStore;
+    #[doc = include_str!("../docs/comparison.md")]
+    struct Comparison;
+    #[doc = include_str!("../docs/decisions.md")]
+    struct Decisions;
+    #[doc = include_str!("../docs/spec-coverage.md")]
+    struct SpecCoverage;
+    #[doc = include_str!("../docs/trips.md")]
+    struct Trips;
+}
+
 mod disabled;
-mod idempotent;
+pub mod idempotent;
 mod key;
 mod lease;
 pub mod pubsub;
@@ -21,7 +89,7 @@ mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
-mod verbs;
+pub mod verbs;
 
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{

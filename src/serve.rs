@@ -34,7 +34,7 @@ const PORT: u16 = 8080;
 /// ```
 ///
 /// Unlike `axum::serve` it takes a push whose 100 attributes came as headers, and it closes a
-/// connection that sends no request within ten seconds, whether a new one or one between two
+/// connection that sends no request within a minute, whether a new one or one between two
 /// requests. On the signal it stops accepting, lets the requests and the settling in flight end, and
 /// cancels what is left shortly before eight seconds are over; see [`drain`](crate::drain).
 ///
@@ -77,7 +77,7 @@ impl Serve {
         self
     }
 
-    /// How long a connection may take to send the headers of a request. Default ten seconds.
+    /// How long a connection may take to send the headers of a request. Default one minute.
     pub fn header_timeout(mut self, limit: Duration) -> Self {
         self.header_timeout = limit;
         self

@@ -26,7 +26,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Below this a third of the lease may be shorter than one trip to a store.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// A [`tower_layer::Layer`] that guards the pushes of a route. See [the manual](self).
+/// A [`tower_layer::Layer`] that guards the pushes of a route. See [the manual](crate::idempotent).
 ///
 /// The consumer's name is required: it is part of every key, so that two handlers of one topic that
 /// share a store do not skip each other's messages. Two subscriptions with the same consumer do skip
