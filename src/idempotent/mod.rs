@@ -24,7 +24,7 @@
 //! [`body_timeout`](IdempotentLayer::body_timeout)), decoded once into a
 //! [`Delivery`](crate::Delivery), and its key is found. Then the key is claimed, the handler runs with
 //! the same body under a [`Lease`](crate::Lease), its answer is read to the end, and the key is
-//! completed or released *before* the answer goes out. All of that runs on a task of its own: a
+//! completed or released *before* the answer goes out. All of that outlives its caller: a
 //! caller that hangs up stops nothing.
 //!
 //! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the

@@ -49,7 +49,7 @@ impl Recorded for AtMostOnce {}
 /// A key, a store and settings: what [`lock`](super::lock), [`mutex`](super::mutex) and
 /// [`at_most_once`](super::at_most_once) give. Nothing happens before `run`.
 ///
-/// Claim, wait, work and settling run on a task of their own: when the future that `run` returned is
+/// Claim, wait, work and settling outlive their caller: when the future that `run` returned is
 /// dropped, the work still ends and is recorded, and [`drain`](crate::drain) waits for it.
 #[must_use = "nothing happens before `run`"]
 pub struct Guarded<V> {

@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::lease::{RunError, Skip};
 use crate::store::record::{Progress, Verb};
 
-/// Made of a plan, called on the tracked task: so an operator is told also where the caller hung up.
+/// Made of a plan, called whether its caller is there or not: so an operator is told also where the caller hung up.
 pub(super) struct Told<T> {
     key: Key,
     verb: Verb,
