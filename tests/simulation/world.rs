@@ -1,0 +1,395 @@
+//! The world of one schedule: its instances and their clocks, what stands in the store, and what goes wrong.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pushonce::{Clock, Key, Lease, Store};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::Plant;
+use crate::invariants::{End, Health, Ledger, QUIET, Records, Rule};
+use crate::rng::Rng;
+use crate::schedule::{Event, Route, Schedule, secs};
+use crate::service::{self, Service};
+use crate::store::Wire;
+use crate::totals::Seen;
+
+/// Clocks that are further apart are outside of the promise.
+const SKEW: i64 = 5 * 3_600;
+
+/// One instance of the service, from its start to its crash.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) id: usize,
+    pub(crate) died: CancellationToken,
+    start: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stalled_until: Instant,
+    outage_until: Instant,
+    quiet_since: Instant,
+    /// Seconds by which the wall clock is wrong.
+    skew: i64,
+    /// How long the monotonic clock stood still. A wall clock that is then set back as well would
+    /// hide time from every holder, so an instance has the one or the other.
+    suspended: Duration,
+    suspends: bool,
+}
+
+impl Instance {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn alive(&self) -> bool {
+        !self.died.is_cancelled()
+    }
+
+    /// Waits until it is not stalled.
+    pub(crate) async fn awake(&self) {
+        loop {
+            let until = self.state().stalled_until;
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Nothing is to be expected of it before `until`.
+    pub(crate) fn hindered(&self, until: Instant) {
+        let mut state = self.state();
+        state.quiet_since = state.quiet_since.max(until);
+    }
+
+    pub(crate) fn cut_off(&self) -> bool {
+        Instant::now() < self.state().outage_until
+    }
+
+    pub(crate) fn cut(&self, until: Instant) {
+        let mut state = self.state();
+        state.outage_until = state.outage_until.max(until);
+        state.quiet_since = state.quiet_since.max(until);
+    }
+
+    fn stall(&self, time: Duration, suspend: bool) -> bool {
+        let mut state = self.state();
+        let now = Instant::now();
+        let until = state.stalled_until.max(now + time);
+        let suspend = suspend && state.suspends && state.stalled_until <= now;
+        if suspend {
+            state.suspended += time;
+        }
+        state.stalled_until = until;
+        state.quiet_since = state.quiet_since.max(until);
+        suspend
+    }
+
+    fn jump(&self, seconds: i64) {
+        let mut state = self.state();
+        let seconds = if state.suspends { seconds.abs() } else { seconds };
+        state.skew = (state.skew + seconds).clamp(state.skew.min(-SKEW), SKEW.max(state.skew));
+    }
+
+    fn health(&self) -> Health {
+        Health { alive: self.alive(), quiet_since: self.state().quiet_since }
+    }
+}
+
+impl Clock for Instance {
+    fn wall(&self) -> SystemTime {
+        let real = UNIX_EPOCH + secs(1_700_000_000) + self.start.elapsed();
+        let skew = self.state().skew;
+        let off = secs(skew.unsigned_abs());
+        if skew < 0 { real - off } else { real + off }
+    }
+
+    fn monotonic(&self) -> Duration {
+        // A suspension counts from its start: monotonic time does not go back in it.
+        let state = self.state();
+        let stalled = state.stalled_until.saturating_duration_since(Instant::now());
+        let still = if stalled.is_zero() { state.suspended } else { state.suspended.saturating_sub(stalled) };
+        secs(1_000) + self.start.elapsed() - still
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) hash: u64,
+    pub(crate) printed: bool,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) rng: Rng,
+    pub(crate) records: Records,
+    pub(crate) versions: u64,
+    pub(crate) ledger: Ledger,
+    pub(crate) trace: Trace,
+    pub(crate) deliveries: u64,
+    pub(crate) open_messages: usize,
+    seats: Vec<Option<(Arc<Instance>, Service)>>,
+    instances: Vec<Arc<Instance>>,
+    /// Set when all is over: what is dropped after that is no part of the schedule.
+    over: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) schedule: Schedule,
+    pub(crate) start: Instant,
+    pub(crate) plant: Option<Plant>,
+    inner: Mutex<Inner>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, plant: Option<Plant>, printed: bool) -> Arc<Self> {
+        let mut rng = Rng::new(seed);
+        let schedule = Schedule::draw(&mut rng);
+        let open_messages = schedule.messages.len();
+        let inner = Inner {
+            rng,
+            records: Records::new(),
+            versions: 0,
+            ledger: Ledger::new(),
+            trace: Trace { hash: 0xcbf2_9ce4_8422_2325, printed },
+            deliveries: 0,
+            open_messages,
+            seats: (0..schedule.instances).map(|_| None).collect(),
+            instances: Vec::new(),
+            over: false,
+        };
+        let world = Self { schedule, start: Instant::now(), plant, inner: Mutex::new(inner) };
+        let world = Arc::new(world);
+        (0..world.schedule.instances).for_each(|seat| world.boot(seat));
+        world
+    }
+
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    pub(crate) fn since_start(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(crate) fn chaotic(&self) -> bool {
+        self.schedule.chaotic(self.since_start())
+    }
+
+    pub(crate) fn seen(&self, seen: Seen) {
+        self.inner().ledger.totals.add(seen);
+    }
+
+    /// Adds to the trace, whose hash tells two schedules apart.
+    pub(crate) fn trace(&self, what: &str, who: &str, number: u64) {
+        let now = self.since_start();
+        let mut inner = self.inner();
+        let trace = &mut inner.trace;
+        let micros = now.as_micros() as u64;
+        for byte in what.bytes().chain(who.bytes()).chain(micros.to_le_bytes()).chain(number.to_le_bytes()) {
+            trace.hash = (trace.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if trace.printed {
+            println!("{now:>16.3?}  {what:<18} {who:<24} {number}");
+        }
+    }
+
+    /// Starts an instance, with a store client and a clock of its own.
+    fn boot(self: &Arc<Self>, seat: usize) {
+        let mut inner = self.inner();
+        let now = Instant::now();
+        let skew = inner.rng.below(2 * SKEW as usize) as i64 - SKEW;
+        let state = State {
+            stalled_until: now,
+            outage_until: now,
+            quiet_since: now,
+            skew,
+            suspended: Duration::ZERO,
+            suspends: inner.rng.chance(0.5),
+        };
+        let instance = Arc::new(Instance {
+            id: inner.instances.len(),
+            died: CancellationToken::new(),
+            start: self.start,
+            state: Mutex::new(state),
+        });
+        let store: Arc<dyn Store> = Arc::new(Wire { world: self.clone(), instance: instance.clone() });
+        let service = service::build(self, &instance, &store);
+        inner.instances.push(instance.clone());
+        inner.seats[seat] = Some((instance, service));
+    }
+
+    /// An instance that accepts requests, if there is one.
+    pub(crate) fn anyone(&self) -> Option<(Arc<Instance>, Service)> {
+        let mut inner = self.inner();
+        let seats: Vec<usize> = (0..inner.seats.len()).filter(|seat| inner.seats[*seat].is_some()).collect();
+        if seats.is_empty() {
+            return None;
+        }
+        let seat = inner.rng.pick(&seats);
+        inner.seats[seat].clone()
+    }
+
+    pub(crate) fn happen(self: &Arc<Self>, event: Event) {
+        let now = Instant::now();
+        let seat = {
+            let mut inner = self.inner();
+            let seats = inner.seats.len();
+            inner.rng.below(seats)
+        };
+        let Some((instance, _)) = self.inner().seats[seat].clone() else { return };
+        self.trace(&format!("{event:?}"), "instance", instance.id as u64);
+        match event {
+            Event::Crash(down) => {
+                self.inner().seats[seat] = None;
+                self.inner().ledger.crashed(instance.id, now);
+                instance.died.cancel();
+                let world = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(down).await;
+                    world.boot(seat);
+                });
+            }
+            Event::Stall(time, suspend) => {
+                let suspended = instance.stall(time, suspend);
+                self.seen(if suspended { Seen::Suspensions } else { Seen::Stalls });
+            }
+            Event::Outage(time) => {
+                instance.cut(now + time);
+                self.seen(Seen::Outages);
+            }
+            Event::Jump(seconds) => {
+                instance.jump(seconds);
+                self.seen(Seen::WallJumps);
+            }
+        }
+    }
+
+    /// All instances stand still for that long, as a suspended machine does. Who waits for an answer then gets it late.
+    pub(crate) async fn freeze(&self, time: Duration) {
+        self.seen(Seen::Freezes);
+        self.trace("freeze", "", time.as_millis() as u64);
+        tokio::time::advance(time).await;
+        let now = Instant::now();
+        self.inner().instances.iter().for_each(|instance| instance.hindered(now));
+    }
+
+    /// Garbage collection: takes what is past its `expires_at`, and some of it never.
+    fn collect(&self) {
+        let now = self.start.elapsed() + secs(1_700_000_000);
+        let mut inner = self.inner();
+        let over: Vec<Key> = inner
+            .records
+            .iter()
+            .filter(|(_, entry)| u128::from(entry.record.expires) < now.as_micros())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in over {
+            if inner.rng.chance(0.9) {
+                inner.records.remove(&key);
+                inner.ledger.deleted(&key);
+            }
+        }
+    }
+
+    pub(crate) fn begins(&self, lease: &Lease, delivery: u64, instance: usize, entity: &str) -> usize {
+        self.trace("begins", lease.key().text(), lease.fence());
+        let now = Instant::now();
+        let mut inner = self.inner();
+        let Inner { ledger, records, .. } = &mut *inner;
+        let run = ledger.began(&self.schedule, records, lease, (delivery, instance), now);
+        if self.schedule.route == Route::Serialize {
+            let name = format!(".{entity}");
+            let entity = records
+                .keys()
+                .find(|key| key.consumer().as_str().ends_with("serialize") && key.text().ends_with(&name));
+            match entity.cloned() {
+                Some(entity) => ledger.began_under(run, &entity, records, now),
+                None => ledger.violated(Rule::OneHolder, format!("no record of the entity {name}")),
+            }
+        }
+        run
+    }
+
+    pub(crate) fn holds(&self, run: usize, lease: &Lease) {
+        let mut inner = self.inner();
+        let Inner { ledger, records, .. } = &mut *inner;
+        ledger.believes(run, records, lease);
+    }
+
+    pub(crate) fn ends(&self, run: usize, end: End) {
+        if self.inner().over {
+            return;
+        }
+        self.trace("ends", &format!("{end:?}"), run as u64);
+        self.inner().ledger.ended(run, end, Instant::now());
+    }
+
+    fn look(&self) {
+        let mut inner = self.inner();
+        let health: HashMap<usize, Health> =
+            inner.instances.iter().map(|instance| (instance.id, instance.health())).collect();
+        let Inner { ledger, records, .. } = &mut *inner;
+        ledger.looked(&self.schedule, records, Instant::now(), |id| health[&id]);
+    }
+
+    /// Plays the schedule to its end.
+    pub(crate) async fn play(self: &Arc<Self>) {
+        for (at, event) in self.schedule.events.clone() {
+            let world = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep_until(world.start + at).await;
+                world.happen(event);
+            });
+        }
+        for wave in self.schedule.waves.clone() {
+            tokio::time::sleep_until(self.start + wave).await;
+            self.collect();
+            self.wave(wave).await;
+        }
+        self.inner().over = true;
+    }
+
+    async fn wave(self: &Arc<Self>, began: Duration) {
+        let chaos = self.schedule.chaos;
+        let mut open_before = self.inner().open_messages;
+        for message in &self.schedule.messages {
+            if message.at >= began && message.at <= began + chaos {
+                tokio::spawn(crate::pubsub::published(self.clone(), message.clone()));
+                open_before -= 1;
+            }
+        }
+        // What is left to write when the last message is through must be written, too.
+        let mut closed = None;
+        loop {
+            tokio::time::sleep(secs(5)).await;
+            self.look();
+            let now = self.since_start();
+            if self.inner().open_messages == open_before && now > began + chaos {
+                closed = closed.or(Some(now));
+            }
+            if closed.is_some_and(|closed| now > closed + QUIET * 2) {
+                return;
+            }
+            if now > began + chaos + self.schedule.healed() {
+                let text = format!("{} messages are still open", self.inner().open_messages - open_before);
+                self.inner().ledger.violated(Rule::EveryMessageEnds, text);
+                return;
+            }
+        }
+    }
+
+    /// Breaks the circle of world and services.
+    pub(crate) fn close(&self) -> Vec<Option<(Arc<Instance>, Service)>> {
+        let mut inner = self.inner();
+        inner.over = true;
+        std::mem::take(&mut inner.seats)
+    }
+}
