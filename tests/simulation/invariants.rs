@@ -69,11 +69,10 @@ pub(crate) enum End {
 }
 
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) key: Key,
+struct Run {
     fence: u64,
-    pub(crate) delivery: u64,
-    pub(crate) instance: usize,
+    delivery: u64,
+    instance: usize,
     end: Option<(End, Instant)>,
 }
 
@@ -137,7 +136,7 @@ pub(crate) struct Health {
 pub(crate) struct Ledger {
     pub(crate) totals: Totals,
     pub(crate) violations: Vec<Violation>,
-    pub(crate) runs: Vec<Run>,
+    runs: Vec<Run>,
     keys: BTreeMap<Key, Log>,
     won: BTreeMap<(Key, u64), Won>,
 }
@@ -178,7 +177,8 @@ impl Ledger {
         now: Instant,
     ) {
         let same = before.is_some_and(|before| before.record.holder == next.holder);
-        let claims = !same && (next.state == State::Claimed || (next.state == State::Done && !finished(next)));
+        let claims =
+            !same && (next.state == State::Claimed || (next.state == State::Done && !finished(next)));
         self.fences(key, before, next, claims);
         if let Some(before) = before {
             self.over(key, before, next, claims, now);
@@ -204,8 +204,8 @@ impl Ledger {
     }
 
     fn fences(&mut self, key: &Key, before: Option<&Entry>, next: &Record, claims: bool) {
-        let releases =
-            next.state == State::Released && before.is_none_or(|before| before.record.state != State::Released);
+        let releases = next.state == State::Released
+            && before.is_none_or(|before| before.record.state != State::Released);
         let log = self.keys.entry(key.clone()).or_default();
         let highest = log.highest;
         log.highest = highest.max(next.fence);
@@ -270,7 +270,9 @@ impl Ledger {
                 self.log(key).recorded.push(fence);
             }
             Some(End::Failed | End::Panicked | End::Cancelled) => self.log(key).allowed += 1,
-            end => self.violated(Rule::EndIsStored, format!("{key}: fence {fence} released, its run: {end:?}")),
+            end => {
+                self.violated(Rule::EndIsStored, format!("{key}: fence {fence} released, its run: {end:?}"))
+            }
         }
     }
 
@@ -303,11 +305,14 @@ impl Ledger {
         let (key, fence) = (lease.key().clone(), lease.fence());
         let id = self.runs.len();
         self.totals.add(Seen::Runs);
-        self.runs.push(Run { key: key.clone(), fence, delivery, instance, end: None });
+        self.runs.push(Run { fence, delivery, instance, end: None });
         self.believes(id, records, lease);
         let simple = !schedule.route.marks() && schedule.route != Route::Serialize;
         if simple && lease.left() <= schedule.lease / 2 {
-            self.violated(Rule::FreshWin, format!("{key}: fence {fence} begins with {:?} left", lease.left()));
+            self.violated(
+                Rule::FreshWin,
+                format!("{key}: fence {fence} begins with {:?} left", lease.left()),
+            );
         }
         self.told(&key, lease.history());
         let landed = self.won.get_mut(&(key.clone(), fence)).map(|won| {
@@ -322,7 +327,10 @@ impl Ledger {
         log.open.push(id);
         log.marked = landed;
         if fence <= highest {
-            self.violated(Rule::OneHolder, format!("{key}: a run with fence {fence} after one with {highest}"));
+            self.violated(
+                Rule::OneHolder,
+                format!("{key}: a run with fence {fence} after one with {highest}"),
+            );
         }
         if begun > 1 + allowed {
             self.violated(Rule::RunsAreCaused, format!("{key}: {begun} runs, {allowed} causes for another"));
@@ -360,7 +368,10 @@ impl Ledger {
             History::Unknown { runs } => runs >= open,
         };
         if !honest {
-            self.violated(Rule::HistoryTold, format!("{key}: {history:?} after {open} runs, the last {end:?}"));
+            self.violated(
+                Rule::HistoryTold,
+                format!("{key}: {history:?} after {open} runs, the last {end:?}"),
+            );
         }
         match history {
             History::Fresh => {}
@@ -384,10 +395,11 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn ended(&mut self, id: usize, end: End, now: Instant) {
+    /// The work ended, unless it had before.
+    pub(crate) fn ended(&mut self, id: usize, end: End, now: Instant) -> bool {
         let run = &mut self.runs[id];
         if run.end.is_some() {
-            return;
+            return false;
         }
         run.end = Some((end, now));
         self.totals.add(match end {
@@ -395,8 +407,9 @@ impl Ledger {
             End::Failed => Seen::Failures,
             End::Panicked => Seen::Panics,
             End::Cancelled => Seen::Cancels,
-            End::Crashed => return,
+            End::Crashed => Seen::KilledAtWork,
         });
+        true
     }
 
     /// An instance was killed, and with it the work in it.

@@ -96,7 +96,10 @@ fn the_rules_hold_in_random_schedules() {
     println!("{count} schedules from seed {first} in {:.1?}:\n{totals}", began.elapsed());
     for (seed, violations) in &broken {
         println!("\nPUSHONCE_SEED={seed} breaks {} rule(s):", violations.len());
-        violations.iter().take(3).for_each(|violation| println!("  {:?}: {}", violation.rule, violation.text));
+        violations
+            .iter()
+            .take(3)
+            .for_each(|violation| println!("  {:?}: {}", violation.rule, violation.text));
     }
     let seeds: Vec<u64> = broken.iter().map(|(seed, _)| *seed).collect();
     assert!(broken.is_empty(), "rules are broken by the seeds {seeds:?}; replay with PUSHONCE_SEED=<seed>");

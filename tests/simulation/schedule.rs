@@ -161,7 +161,7 @@ impl Schedule {
     /// After the chaos of a wave everything must be over within this time: late writes have landed,
     /// what stands has lapsed, and whoever was at work is through.
     pub(crate) fn healed(&self) -> Duration {
-        let waits = (self.longest_backoff + self.ack_deadline.min(secs(60)) + secs(20)) * 4;
+        let waits = (self.longest_backoff + secs(20)) * 4 + self.ack_deadline * 2;
         self.latest() + self.lease * 5 + waits
     }
 }

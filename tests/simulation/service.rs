@@ -10,8 +10,8 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use pushonce::store::BoxError;
 use pushonce::{
-    AtMostOnce, Clock, Guarded, IdempotentLayer, Lease, Lock, Mutex, RunError, Store, at_most_once, attribute,
-    lock, mutex, outcome_of,
+    AtMostOnce, Clock, Guarded, IdempotentLayer, Lease, Lock, Mutex, RunError, Store, at_most_once,
+    attribute, lock, mutex, outcome_of,
 };
 use tower::util::{BoxCloneSyncService, service_fn};
 use tower::{Layer as _, ServiceExt as _};
@@ -50,8 +50,7 @@ pub(crate) fn build(world: &Arc<World>, instance: &Arc<Instance>, store: &Arc<dy
     let schedule = &world.schedule;
     if matches!(schedule.route, Route::LockVerb | Route::MutexVerb | Route::AtMostOnceVerb) {
         let store = store.clone();
-        let service =
-            service_fn(move |push| by_verb(world.clone(), instance.clone(), store.clone(), push));
+        let service = service_fn(move |push| by_verb(world.clone(), instance.clone(), store.clone(), push));
         return BoxCloneSyncService::new(service);
     }
     let layer = layer(schedule, instance.clone(), store.clone());

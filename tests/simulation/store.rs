@@ -28,7 +28,10 @@ enum Fault {
     LoseBefore,
     LoseAnswer,
     /// Carried out after this time; the caller hears nothing, or is told so at once.
-    Late { delay: Duration, silent: bool },
+    Late {
+        delay: Duration,
+        silent: bool,
+    },
     /// Carried out; answered after this time.
     Slow(Duration),
     /// The machine stands still while the answer is on its way.
@@ -37,7 +40,9 @@ enum Fault {
 
 impl World {
     /// What goes wrong with a call.
-    fn fault(&self, instance: &Instance) -> Option<Fault> {
+    /// `conditional` on a version, which alone makes a write harmless that comes after a deletion:
+    /// a create has nothing to be checked against once a record's retention is over.
+    fn fault(&self, instance: &Instance, conditional: bool) -> Option<Fault> {
         if !self.chaotic() {
             return None;
         }
@@ -55,7 +60,7 @@ impl World {
             instance.cut(now + rng.between(secs(1), secs(15)));
         }
         let delay = match schedule.waves.get(1) {
-            Some(next) if self.since_start() < *next && rng.chance(0.4) => {
+            Some(next) if conditional && self.since_start() < *next && rng.chance(0.4) => {
                 rng.between(Duration::ZERO, schedule.chaos) + *next - self.since_start()
             }
             _ => rng.between(secs(1), schedule.latest()),
@@ -133,7 +138,7 @@ impl Wire {
     async fn look(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
         self.instance.awake().await;
         self.survive();
-        let fault = self.world.fault(&self.instance);
+        let fault = self.world.fault(&self.instance, false);
         self.trip().await;
         match fault {
             None => {}
@@ -163,7 +168,7 @@ impl Wire {
     async fn write(&self, key: &Key, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
         self.instance.awake().await;
         self.survive();
-        let fault = self.world.fault(&self.instance);
+        let fault = self.world.fault(&self.instance, seen.is_some());
         let sent = Instant::now();
         self.trip().await;
         if !self.instance.alive() {
@@ -214,7 +219,8 @@ impl Wire {
             let over_deletion = {
                 let inner = world.inner();
                 let standing = inner.records.get(&key).map(|entry| entry.version);
-                seen.is_some() && standing != seen.as_ref().and_then(Version::as_number)
+                seen.is_some()
+                    && standing != seen.as_ref().and_then(Version::as_number)
                     && delay > secs(24 * 3_600)
             };
             let swap = world.arrive(&key, seen.as_ref(), &next, by, sent);

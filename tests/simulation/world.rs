@@ -276,9 +276,9 @@ impl World {
     pub(crate) async fn freeze(&self, time: Duration) {
         self.seen(Seen::Freezes);
         self.trace("freeze", "", time.as_millis() as u64);
+        let until = Instant::now() + time;
+        self.inner().instances.iter().for_each(|instance| instance.hindered(until));
         tokio::time::advance(time).await;
-        let now = Instant::now();
-        self.inner().instances.iter().for_each(|instance| instance.hindered(now));
     }
 
     /// Garbage collection: takes what is past its `expires_at`, and some of it never.
@@ -325,11 +325,13 @@ impl World {
     }
 
     pub(crate) fn ends(&self, run: usize, end: End) {
-        if self.inner().over {
-            return;
+        let ends = {
+            let mut inner = self.inner();
+            !inner.over && inner.ledger.ended(run, end, Instant::now())
+        };
+        if ends {
+            self.trace("ends", &format!("{end:?}"), run as u64);
         }
-        self.trace("ends", &format!("{end:?}"), run as u64);
-        self.inner().ledger.ended(run, end, Instant::now());
     }
 
     fn look(&self) {
