@@ -14,6 +14,8 @@ use crate::totals::{Seen, Totals};
 /// After this long without a mishap everything that a live instance still has to write is written:
 /// its longest pause between two tries is 30 seconds, and a claim may wait for an entity.
 pub(crate) const QUIET: Duration = secs(50);
+/// The same for an undo, which pauses a second at most and calls for five.
+const UNDOING: Duration = secs(12);
 
 /// One rule. Its name is what a planted fault is expected to break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,8 @@ struct Log {
     /// Runs that began and are not recorded.
     open: Vec<usize>,
     last_begun: u64,
-    done: Option<(Instant, Duration)>,
+    /// Since when it is recorded.
+    done: Option<Instant>,
     /// When a run of `at_most_once` was last marked.
     marked: Option<Instant>,
     /// Fences of the runs that are recorded.
@@ -258,7 +261,7 @@ impl Ledger {
         log.open.clear();
         // A mark's window runs from the mark.
         let since = if next.verb == Verb::AtMostOnce { log.marked.unwrap_or(now) } else { now };
-        log.done = Some((since, next.ttl));
+        log.done = Some(since);
     }
 
     fn released(&mut self, key: &Key, fence: u64, next: &Record) {
@@ -307,6 +310,8 @@ impl Ledger {
         self.totals.add(Seen::Runs);
         self.runs.push(Run { fence, delivery, instance, end: None });
         self.believes(id, records, lease);
+        // A mark's window runs from before it was first sent, at most ten seconds before it landed.
+        let window = if schedule.route.marks() { schedule.ttl - secs(10) } else { schedule.ttl };
         let simple = !schedule.route.marks() && schedule.route != Route::Serialize;
         if simple && lease.left() <= schedule.lease / 2 {
             self.violated(
@@ -335,10 +340,10 @@ impl Ledger {
         if begun > 1 + allowed {
             self.violated(Rule::RunsAreCaused, format!("{key}: {begun} runs, {allowed} causes for another"));
         }
-        if done.is_some_and(|(since, ttl)| now - since < ttl) {
+        if done.is_some_and(|since| now - since < window) {
             self.violated(Rule::DoneStays, format!("{key}: fence {fence} runs within the ttl"));
         }
-        let again = marked.zip(landed).is_some_and(|(marked, landed)| landed - marked < schedule.ttl);
+        let again = marked.zip(landed).is_some_and(|(marked, landed)| landed - marked < window);
         if schedule.route.marks() && again {
             self.violated(Rule::AtMostOnce, format!("{key}: fence {fence} runs a second time"));
         }
@@ -469,19 +474,22 @@ impl Ledger {
             }
             let Some(won) = self.won.get(&(key.clone(), entry.record.fence)) else { continue };
             let health = health(won.instance);
-            let ready = health.quiet_since + QUIET;
-            if !health.alive || now < ready {
+            if !health.alive {
                 continue;
             }
             let Some(run) = won.run else {
                 // An undo ends one lease after it began; what lands later heals by lapsing.
-                let undone = ready.max(won.landed + QUIET) <= won.sent + schedule.lease;
-                if undone && now >= won.landed + QUIET && entry.live(now) {
+                let waits = if schedule.route == Route::Serialize { QUIET } else { UNDOING };
+                let due = health.quiet_since.max(won.landed) + waits;
+                if now >= due && due <= won.sent + schedule.lease && entry.live(now) {
                     let text = format!("{key}: nobody works under {:?}", entry.record);
                     self.violated(Rule::AbandonedIsUndone, text);
                 }
                 continue;
             };
+            if now < health.quiet_since + QUIET {
+                continue;
+            }
             let Some((end, at)) = self.runs[run].end else { continue };
             // A cancelled run is left to lapse; a mark stays, whatever became of its run.
             let stored = match end {

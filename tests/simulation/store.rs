@@ -48,23 +48,28 @@ impl World {
         }
         let (schedule, now) = (&self.schedule, Instant::now());
         let rng = &mut self.inner().rng;
-        if instance.cut_off() {
+        let cut_off = instance.cut_off();
+        if cut_off && !rng.chance(0.2) {
             return Some(rng.pick(&[Fault::Fail, Fault::LoseBefore]));
         }
-        if !rng.chance(schedule.faults) {
+        if !cut_off && !rng.chance(schedule.faults) {
             return None;
         }
         instance.hindered(now);
         // A fault seldom comes alone.
-        if rng.chance(0.4) {
+        if !cut_off && rng.chance(0.4) {
             instance.cut(now + rng.between(secs(1), secs(15)));
         }
         let delay = match schedule.waves.get(1) {
             Some(next) if conditional && self.since_start() < *next && rng.chance(0.4) => {
                 rng.between(Duration::ZERO, schedule.chaos) + *next - self.since_start()
             }
+            _ if rng.chance(0.5) => rng.between(secs(1), secs(20)),
             _ => rng.between(secs(1), schedule.latest()),
         };
+        if cut_off {
+            return Some(Fault::Late { delay, silent: rng.chance(0.5) });
+        }
         Some(match rng.below(12) {
             0 | 1 => Fault::Fail,
             2 | 3 => Fault::LoseBefore,
