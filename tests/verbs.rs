@@ -1,11 +1,11 @@
 //! The verbs on the memory store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use pushonce::store::Memory;
-use pushonce::{Clock, History, RunError, Skip, Store, at_most_once, lock, mutex};
+use pushonce::{History, RunError, Skip, Store, at_most_once, lock, mutex};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new())
@@ -85,33 +85,4 @@ async fn at_most_once_never_repeats_a_failure() {
     let failed = at_most_once("k", &store).run(async { Err::<(), _>("no".into()) }).await;
     assert!(matches!(failed, Err(RunError::Work(_))), "{failed:?}");
     assert!(at_most_once("k", &store).run(async { Ok(()) }).await.unwrap().is_none());
-}
-
-/// A clock whose wall is set forward by an hour while its monotonic time goes on as it does.
-#[derive(Debug)]
-struct Stepped {
-    start: tokio::time::Instant,
-    set_forward: AtomicBool,
-}
-
-impl Clock for Stepped {
-    fn wall(&self) -> SystemTime {
-        let off = if self.set_forward.load(Ordering::SeqCst) { 3_600 } else { 0 };
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + off) + self.start.elapsed()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.start.elapsed()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_wall_clock_that_is_set_forward_in_mid_work_does_not_let_at_most_once_run_twice() {
-    let clock = Arc::new(Stepped { start: tokio::time::Instant::now(), set_forward: false.into() });
-    let store: Arc<dyn Store> = Arc::new(Memory::with_clock(clock.clone()));
-    let mails = || at_most_once("mail-7", &store).ttl(Duration::from_secs(600)).clock(clock.clone());
-    let steps = clock.clone();
-    let first = mails().run(async move { Ok(steps.set_forward.store(true, Ordering::SeqCst)) }).await;
-    assert_eq!(first.unwrap(), Some(()));
-    assert_eq!(mails().run(async { Ok(()) }).await.unwrap(), None);
 }

@@ -26,7 +26,7 @@ use crate::lease::{Lease, Note, Panicked, RunError, Shutdown};
 use crate::pubsub::extract::{lift_body_limit, verdict};
 use crate::pubsub::{CloudEvent, Delivery, KeyRule, Shape};
 use crate::store::record::Verb;
-use crate::store::{BoxError, BoxFuture};
+use crate::store::{BoxError, BoxFuture, StoreError};
 use crate::task;
 use crate::verbs::Settings;
 use crate::verbs::guard::{self, NotStarted, Plan, Ran, Reply};
@@ -229,9 +229,14 @@ where
     let began = Arc::new(AtomicBool::new(false));
     let begin = began.clone();
     let (sender, result) = oneshot::channel();
-    let work = move |_| {
+    let work = move |_| async move {
+        // While the entity was awaited this lease ran on, and somebody else may have the key by now.
+        if !lease.fresh() {
+            let what = "the wait for the entity took more than half of the key's lease";
+            return Err(NotStarted(RunError::Store(StoreError::unavailable(what))).into());
+        }
         begin.store(true, Ordering::Release);
-        handler.run(Some(lease))
+        handler.run(Some(lease)).await
     };
     guard::start(plan, work, Nested { sender, gone });
     match result.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {

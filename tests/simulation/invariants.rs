@@ -312,8 +312,7 @@ impl Ledger {
         self.believes(id, records, lease);
         // A mark's window runs from before it was first sent, at most ten seconds before it landed.
         let window = if schedule.route.marks() { schedule.ttl - secs(10) } else { schedule.ttl };
-        let simple = !schedule.route.marks() && schedule.route != Route::Serialize;
-        if simple && lease.left() <= schedule.lease / 2 {
+        if !schedule.route.marks() && lease.left() <= schedule.lease / 2 {
             self.violated(
                 Rule::FreshWin,
                 format!("{key}: fence {fence} begins with {:?} left", lease.left()),
