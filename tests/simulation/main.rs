@@ -4,6 +4,7 @@
 //! `PUSHONCE_SEED=n` plays that one and prints its trace. `PUSHONCE_SCHEDULES` says how many are played.
 
 mod faults;
+mod instance;
 mod invariants;
 mod pubsub;
 mod rng;

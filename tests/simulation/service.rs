@@ -16,9 +16,10 @@ use pushonce::{
 use tower::util::{BoxCloneSyncService, service_fn};
 use tower::{Layer as _, ServiceExt as _};
 
+use crate::instance::Instance;
 use crate::invariants::End;
 use crate::schedule::{Message, Route, Schedule, secs};
-use crate::world::{Instance, World};
+use crate::world::World;
 
 pub(crate) type Push = Request<Full<Bytes>>;
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -110,7 +111,7 @@ macro_rules! settled {
         let mut guarded = $guarded.lease(schedule.lease).wait(schedule.wait).clock($clock);
         guarded = guarded.on_uncertain(move |_| uncertain.store(true, Ordering::Relaxed));
         if schedule.renew {
-            guarded = guarded.renew();
+            guarded = guarded.renew().max_hold(schedule.lease * 2);
         }
         if schedule.cancel_safe {
             guarded = guarded.cancel_safe();
@@ -184,8 +185,10 @@ impl World {
             3 => Behaviour::Ends(schedule.ack_deadline + secs(2), End::Succeeded),
             4 | 5 => Behaviour::Ends(rng.between(lease + secs(1), lease * 2), End::Succeeded),
             6 => Behaviour::Ends(rng.between(secs(1), lease), End::Succeeded),
-            // Renewal would hold the key for an hour.
-            _ if schedule.renew && schedule.work_timeout.is_none() => Behaviour::Ends(short, End::Succeeded),
+            // The layer's renewal would hold the key for an hour.
+            _ if schedule.renew && schedule.work_timeout.is_none() && consumer(schedule.route) == "layer" => {
+                Behaviour::Ends(short, End::Succeeded)
+            }
             _ => Behaviour::Stuck,
         }
     }

@@ -8,10 +8,11 @@ use pushonce::{Key, Store};
 use tokio::time::Instant;
 
 use crate::faults::Plant;
+use crate::instance::Instance;
 use crate::invariants::Entry;
 use crate::schedule::secs;
 use crate::totals::Seen;
-use crate::world::{Instance, World};
+use crate::world::World;
 
 /// An instance's client. When the instance is killed, whatever called it dies at that call.
 #[derive(Debug)]

@@ -1,122 +1,20 @@
-//! The world of one schedule: its instances and their clocks, what stands in the store, and what goes wrong.
+//! The world of one schedule: its instances, what stands in the store, and what goes wrong when.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use pushonce::{Clock, Key, Lease, Store};
+use pushonce::{Key, Lease, Store};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::faults::Plant;
+use crate::instance::Instance;
 use crate::invariants::{End, Health, Ledger, QUIET, Records, Rule};
 use crate::rng::Rng;
 use crate::schedule::{Event, Route, Schedule, secs};
 use crate::service::{self, Service};
 use crate::store::Wire;
 use crate::totals::Seen;
-
-/// Clocks that are further apart are outside of the promise.
-const SKEW: i64 = 5 * 3_600;
-
-/// One instance of the service, from its start to its crash.
-#[derive(Debug)]
-pub(crate) struct Instance {
-    pub(crate) id: usize,
-    pub(crate) died: CancellationToken,
-    start: Instant,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    stalled_until: Instant,
-    outage_until: Instant,
-    quiet_since: Instant,
-    /// Seconds by which the wall clock is wrong.
-    skew: i64,
-    /// How long the monotonic clock stood still. A wall clock that is then set back as well would
-    /// hide time from every holder, so an instance has the one or the other.
-    suspended: Duration,
-    suspends: bool,
-}
-
-impl Instance {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    pub(crate) fn alive(&self) -> bool {
-        !self.died.is_cancelled()
-    }
-
-    /// Waits until it is not stalled.
-    pub(crate) async fn awake(&self) {
-        loop {
-            let until = self.state().stalled_until;
-            if until <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(until).await;
-        }
-    }
-
-    /// Nothing is to be expected of it before `until`.
-    pub(crate) fn hindered(&self, until: Instant) {
-        let mut state = self.state();
-        state.quiet_since = state.quiet_since.max(until);
-    }
-
-    pub(crate) fn cut_off(&self) -> bool {
-        Instant::now() < self.state().outage_until
-    }
-
-    pub(crate) fn cut(&self, until: Instant) {
-        let mut state = self.state();
-        state.outage_until = state.outage_until.max(until);
-        state.quiet_since = state.quiet_since.max(until);
-    }
-
-    fn stall(&self, time: Duration, suspend: bool) -> bool {
-        let mut state = self.state();
-        let now = Instant::now();
-        let until = state.stalled_until.max(now + time);
-        let suspend = suspend && state.suspends && state.stalled_until <= now;
-        if suspend {
-            state.suspended += time;
-        }
-        state.stalled_until = until;
-        state.quiet_since = state.quiet_since.max(until);
-        suspend
-    }
-
-    fn jump(&self, seconds: i64) {
-        let mut state = self.state();
-        let seconds = if state.suspends { seconds.abs() } else { seconds };
-        state.skew = (state.skew + seconds).clamp(state.skew.min(-SKEW), SKEW.max(state.skew));
-    }
-
-    fn health(&self) -> Health {
-        Health { alive: self.alive(), quiet_since: self.state().quiet_since }
-    }
-}
-
-impl Clock for Instance {
-    fn wall(&self) -> SystemTime {
-        let real = UNIX_EPOCH + secs(1_700_000_000) + self.start.elapsed();
-        let skew = self.state().skew;
-        let off = secs(skew.unsigned_abs());
-        if skew < 0 { real - off } else { real + off }
-    }
-
-    fn monotonic(&self) -> Duration {
-        // A suspension counts from its start: monotonic time does not go back in it.
-        let state = self.state();
-        let stalled = state.stalled_until.saturating_duration_since(Instant::now());
-        let still = if stalled.is_zero() { state.suspended } else { state.suspended.saturating_sub(stalled) };
-        secs(1_000) + self.start.elapsed() - still
-    }
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
@@ -204,22 +102,8 @@ impl World {
     /// Starts an instance, with a store client and a clock of its own.
     fn boot(self: &Arc<Self>, seat: usize) {
         let mut inner = self.inner();
-        let now = Instant::now();
-        let skew = inner.rng.below(2 * SKEW as usize) as i64 - SKEW;
-        let state = State {
-            stalled_until: now,
-            outage_until: now,
-            quiet_since: now,
-            skew,
-            suspended: Duration::ZERO,
-            suspends: inner.rng.chance(0.5),
-        };
-        let instance = Arc::new(Instance {
-            id: inner.instances.len(),
-            died: CancellationToken::new(),
-            start: self.start,
-            state: Mutex::new(state),
-        });
+        let id = inner.instances.len();
+        let instance = Arc::new(Instance::boot(id, self.start, &mut inner.rng));
         let store: Arc<dyn Store> = Arc::new(Wire { world: self.clone(), instance: instance.clone() });
         let service = service::build(self, &instance, &store);
         inner.instances.push(instance.clone());
