@@ -55,7 +55,7 @@ impl World {
             rng,
             records: Records::new(),
             versions: 0,
-            ledger: Ledger::new(),
+            ledger: Ledger::new(schedule.cancel_safe),
             trace: Trace { hash: 0xcbf2_9ce4_8422_2325, printed },
             deliveries: 0,
             open_messages,

@@ -52,6 +52,10 @@ pub(crate) enum Rule {
     SuccessIsAcked,
     /// The end of the work is stored once the store is healthy, unless somebody took the key over.
     EndIsStored,
+    /// Cancelled work may go on: its key is left to lapse, unless the handler declares that it cannot.
+    CancelLapses,
+    /// An instance that knows that a key is done, and is still storing that, does not run it again.
+    PendingIsNotRerun,
     /// A claim that nobody works on does not hold its key.
     AbandonedIsUndone,
     /// Every message ends acked or dead-lettered.
@@ -144,6 +148,7 @@ pub(crate) struct Ledger {
     pub(crate) totals: Totals,
     pub(crate) violations: Vec<Violation>,
     runs: Vec<Run>,
+    cancel_safe: bool,
     keys: BTreeMap<Key, Log>,
     won: BTreeMap<(Key, u64), Won>,
 }
@@ -154,11 +159,12 @@ fn finished(record: &Record) -> bool {
 }
 
 impl Ledger {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(cancel_safe: bool) -> Self {
         Self {
             totals: Totals::new(),
             violations: Vec::new(),
             runs: Vec::new(),
+            cancel_safe,
             keys: BTreeMap::new(),
             won: BTreeMap::new(),
         }

@@ -5,7 +5,7 @@ use pushonce::{History, Key, Lease};
 use tokio::time::Instant;
 
 use super::{End, Ledger, Records, Rule, Run, finished};
-use crate::schedule::{Schedule, secs};
+use crate::schedule::{Route, Schedule, secs};
 use crate::totals::Seen;
 
 impl Ledger {
@@ -36,7 +36,13 @@ impl Ledger {
             won.run = Some(id);
             won.landed
         });
+        let earlier = self.won.range(..(key.clone(), fence)).next_back().filter(|((won, _), _)| *won == key);
+        let earlier = earlier.and_then(|(_, won)| won.run).map(|run| &self.runs[run]);
+        let pending = earlier.is_some_and(|run| {
+            run.instance == instance && run.end.is_some_and(|(end, _)| end == End::Succeeded)
+        });
         let log = self.log(&key);
+        let pending = pending && log.open.last().is_some() && schedule.route != Route::MutexVerb;
         let (highest, marked, done) = (log.last_begun, log.marked, log.done);
         log.last_begun = highest.max(fence);
         log.begun += 1;
@@ -48,6 +54,9 @@ impl Ledger {
                 Rule::OneHolder,
                 format!("{key}: a run with fence {fence} after one with {highest}"),
             );
+        }
+        if pending {
+            self.violated(Rule::PendingIsNotRerun, format!("{key}: fence {fence} runs what is done"));
         }
         if begun > 1 + allowed {
             self.violated(Rule::RunsAreCaused, format!("{key}: {begun} runs, {allowed} causes for another"));

@@ -111,6 +111,9 @@ impl Ledger {
                 self.forget(key);
                 self.log(key).recorded.push(fence);
             }
+            Some(End::Cancelled) if !self.cancel_safe => {
+                self.violated(Rule::CancelLapses, format!("{key}: fence {fence} was cancelled and released"));
+            }
             Some(End::Failed | End::Panicked | End::Cancelled) => self.log(key).allowed += 1,
             end => {
                 let text = format!("{key}: fence {fence} released, its run: {end:?}");
