@@ -32,9 +32,13 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     };
     let Some(op) = op else { return reply.send(result.map(|value| Ran { value, uncertain: None })) };
     let completes = matches!(op, Op::Complete(_));
-    let mut storing = Storing { claim: &mut claim, op: &op, pending: None };
-    let stored = tokio::time::timeout(PATIENCE, storing.through()).await;
-    let pending = storing.pending.take();
+    // This process knows that the key is done, and must not claim it again once the lease has lapsed.
+    // While more of it is left than the first tries take that cannot be, and the usual completion is spared this.
+    let mut pending = (completes && claim.left() <= PATIENCE).then(|| Pending::begin(claim.place()));
+    let stored = tokio::time::timeout(PATIENCE, through(&mut claim, &op)).await;
+    if completes && stored.is_err() {
+        pending.get_or_insert_with(|| Pending::begin(claim.place()));
+    }
     let uncertain = match (&stored, plan.settings.verb) {
         (Ok(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
@@ -49,8 +53,7 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     }
     reply.send(result.map(|value| Ran { value, uncertain }));
     if stored.is_err() && !planted(Fault::DroppedCompletion) {
-        let mut storing = Storing { claim: &mut claim, op: &op, pending };
-        match storing.through().await {
+        match through(&mut claim, &op).await {
             Commit::Recorded | Commit::AlreadyDone => {
                 tracing::info!(key = %plan.key, completes, "stored after the answer");
             }
@@ -59,6 +62,7 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
             }
         }
     }
+    drop(pending);
 }
 
 impl<T> End<T> {
@@ -81,29 +85,17 @@ impl<T> End<T> {
     }
 }
 
-/// A write that is tried until the store takes it.
-struct Storing<'a> {
-    claim: &'a mut Claim,
-    op: &'a Op,
-    /// While a completion is not stored, this process does not claim its key again.
-    pending: Option<Pending>,
-}
-
-impl Storing<'_> {
-    async fn through(&mut self) -> Commit {
-        let mut nap = Duration::from_millis(50);
-        loop {
-            let error: StoreError = match self.claim.write(self.op).await {
-                Ok(commit) => return commit,
-                Err(error) => error,
-            };
-            if self.pending.is_none() && matches!(self.op, Op::Complete(_)) {
-                self.pending = Some(Pending::begin(self.claim.place()));
-            }
-            let key = &self.claim.place().key;
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
-            tokio::time::sleep(random::jitter(nap)).await;
-            nap = (nap * 2).min(SLOWEST);
-        }
+/// Writes until the store takes it.
+async fn through(claim: &mut Claim, op: &Op) -> Commit {
+    let mut nap = Duration::from_millis(50);
+    loop {
+        let error: StoreError = match claim.write(op).await {
+            Ok(commit) => return commit,
+            Err(error) => error,
+        };
+        let key = &claim.place().key;
+        tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
+        tokio::time::sleep(random::jitter(nap)).await;
+        nap = (nap * 2).min(SLOWEST);
     }
 }
