@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushonce::{IntoKey as _, Key};
+use tokio::time::Instant;
 
 use crate::schedule::{Message, secs};
 use crate::service::{consumer, push, sent};
@@ -58,10 +59,10 @@ async fn attempted(world: &Arc<World>, message: &Message) -> bool {
 async fn delivered(world: &Arc<World>, message: &Message) -> bool {
     let Some((instance, service)) = world.anyone() else { return false };
     let delivery = {
-        let mut inner = world.inner();
-        inner.deliveries += 1;
-        inner.ledger.totals.add(Seen::Deliveries);
-        inner.deliveries
+        let ledger = &mut world.inner().ledger;
+        ledger.totals.add(Seen::Deliveries);
+        ledger.delivered.push(Instant::now());
+        ledger.delivered.len() as u64 - 1
     };
     world.trace("delivers", &message.key, delivery);
     let answer = tokio::select! {

@@ -80,6 +80,7 @@ pub(crate) enum End {
 
 #[derive(Debug)]
 struct Run {
+    key: Key,
     fence: u64,
     delivery: u64,
     instance: usize,
@@ -149,6 +150,8 @@ pub(crate) struct Ledger {
     pub(crate) violations: Vec<Violation>,
     runs: Vec<Run>,
     cancel_safe: bool,
+    /// When each delivery began.
+    pub(crate) delivered: Vec<Instant>,
     keys: BTreeMap<Key, Log>,
     won: BTreeMap<(Key, u64), Won>,
 }
@@ -165,6 +168,7 @@ impl Ledger {
             violations: Vec::new(),
             runs: Vec::new(),
             cancel_safe,
+            delivered: Vec::new(),
             keys: BTreeMap::new(),
             won: BTreeMap::new(),
         }

@@ -21,7 +21,7 @@ impl Ledger {
         let (key, fence) = (lease.key().clone(), lease.fence());
         let id = self.runs.len();
         self.totals.add(Seen::Runs);
-        self.runs.push(Run { fence, delivery, instance, end: None });
+        self.runs.push(Run { key: key.clone(), fence, delivery, instance, end: None });
         self.believes(id, records, lease);
         // A mark's window runs from before it was first sent, at most ten seconds before it landed.
         let window = if schedule.route.marks() { schedule.ttl - secs(10) } else { schedule.ttl };
@@ -36,13 +36,8 @@ impl Ledger {
             won.run = Some(id);
             won.landed
         });
-        let earlier = self.won.range(..(key.clone(), fence)).next_back().filter(|((won, _), _)| *won == key);
-        let earlier = earlier.and_then(|(_, won)| won.run).map(|run| &self.runs[run]);
-        let pending = earlier.is_some_and(|run| {
-            run.instance == instance && run.end.is_some_and(|(end, _)| end == End::Succeeded)
-        });
+        let pending = self.knows(schedule, id);
         let log = self.log(&key);
-        let pending = pending && log.open.last().is_some() && schedule.route != Route::MutexVerb;
         let (highest, marked, done) = (log.last_begun, log.marked, log.done);
         log.last_begun = highest.max(fence);
         log.begun += 1;
@@ -69,6 +64,20 @@ impl Ledger {
             self.violated(Rule::AtMostOnce, format!("{key}: fence {fence} runs a second time"));
         }
         id
+    }
+
+    /// Whether a delivery came to an instance that knew that the key is done, and ran it all the same.
+    fn knows(&self, schedule: &Schedule, id: usize) -> bool {
+        let Run { key, fence, instance, delivery, .. } = &self.runs[id];
+        let mut claims = self.won.range((key.clone(), 0)..(key.clone(), *fence)).rev();
+        let Some((_, earlier)) = claims.next() else { return false };
+        let Some(run) = earlier.run.map(|run| &self.runs[run]) else { return false };
+        let Some((End::Succeeded, at)) = run.end else { return false };
+        let recorded = self.keys.get(key).is_some_and(|log| log.recorded.contains(&run.fence));
+        // The guard of the key hears of it when the entity is released, five seconds later at most.
+        let told = if schedule.route == Route::Serialize { at + secs(5) } else { at };
+        let known = !recorded && run.instance == *instance && self.delivered[*delivery as usize] > told;
+        known && !matches!(schedule.route, Route::MutexVerb | Route::AtMostOnce | Route::AtMostOnceVerb)
     }
 
     /// The entity that a run works under is held by it alone.
