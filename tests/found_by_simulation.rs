@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use pushonce::store::Memory;
 use pushonce::store::chaos::{Chaos, Fault, On};
-use pushonce::{Clock, IdempotentLayer, RunError, Store, at_most_once, attribute};
+use pushonce::{Clock, IdempotentLayer, RunError, Store, at_most_once, attribute, lock};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
@@ -78,6 +78,28 @@ async fn a_wall_clock_that_is_set_forward_does_not_end_the_undo_of_a_late_mark()
     chaos.heal();
     sleep(secs(10)).await;
     assert_eq!(mails().run(async { Ok(()) }).await.unwrap(), Some(()), "lost, although it never ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_first_completion_is_under_way_after_its_lease_is_not_run_again_by_its_process() {
+    let clock = Stepped::new();
+    let chaos = Chaos::new(Arc::new(Memory::with_clock(clock.clone())));
+    let store: Arc<dyn Store> = chaos.clone();
+    let charge = || lock("po-7", &store).lease(secs(10)).clock(clock.clone());
+    let first = tokio::spawn(charge().run(async {
+        sleep(secs(12)).await;
+        Ok(())
+    }));
+    sleep(secs(11)).await;
+    chaos.always(On::Complete, Fault::LoseBefore);
+    chaos.always(On::Read, Fault::Fail);
+    sleep(Duration::from_millis(1_100)).await;
+    let second = charge().run(async { Ok(()) }).await;
+    assert!(matches!(second, Err(RunError::Store(_))), "{second:?}");
+    chaos.heal();
+    first.await.unwrap().unwrap();
+    let third = charge().run(async { Ok(()) }).await;
+    assert!(matches!(third, Err(RunError::Skipped(_))), "{third:?}");
 }
 
 #[tokio::test(start_paused = true)]
