@@ -67,10 +67,11 @@ impl<T> Future for Attached<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        // Taken out while it is polled: work that panics is over, and must not be handed on.
+        let Some(mut work) = self.work.take() else { return Poll::Ready(None) };
         let ended = work.as_mut().poll(context).is_ready();
-        if ended {
-            self.work = None;
+        if !ended {
+            self.work = Some(work);
         }
         match self.answer.try_recv() {
             Ok(answer) => {

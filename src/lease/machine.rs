@@ -151,7 +151,8 @@ pub(crate) enum Step {
     Answer(Commit),
 }
 
-/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won.
+/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won,
+/// and never more than that.
 pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Duration, stamp: Stamp) -> Step {
     if record.holder != Some(me) {
         return Step::Answer(Commit::FencedOut);
