@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::guard::{End, NotStarted, Plan, Ran, Reply, Uncertain};
 use super::pending::Pending;
 use crate::lease::planted::{Fault, planted};
-use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
+use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
@@ -33,8 +33,10 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     let Some(op) = op else { return reply.send(result.map(|value| Ran { value, uncertain: None })) };
     let completes = matches!(op, Op::Complete(_));
     // This process knows that the key is done, and must not claim it again once the lease has lapsed.
-    // While more of it is left than the first tries take that cannot be, and the usual completion is spared this.
-    let mut pending = (completes && claim.left() <= PATIENCE).then(|| Pending::begin(claim.place()));
+    // While more of it is left than the first tries and a claim take that cannot be, and the usual
+    // completion is spared this.
+    let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
+    let mut pending = (completes && lapsing).then(|| Pending::begin(claim.place()));
     let stored = tokio::time::timeout(PATIENCE, through(&mut claim, &op)).await;
     if completes && stored.is_err() {
         pending.get_or_insert_with(|| Pending::begin(claim.place()));
