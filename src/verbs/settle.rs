@@ -7,7 +7,7 @@ use super::guard::{Interrupted, NotStarted, Plan, Ran, Reply, Uncertain};
 use super::pending::Pending;
 use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
-use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
+use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
@@ -63,9 +63,11 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
         },
     };
     let completes = matches!(op, Op::Complete(_));
-    // This process knows that the key is done, and must not claim it again once the lease has lapsed. While
-    // more of it is left than the first tries take that cannot be, and the usual completion is spared this.
-    let mut pending = (completes && claim.left() <= PATIENCE).then(|| Pending::begin(&plan.store, &plan.key));
+    // This process knows that the key is done, and must not claim it again once the lease has lapsed.
+    // While more of it is left than the first tries and a claim take that cannot be, and the usual
+    // completion is spared this.
+    let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
+    let mut pending = (completes && lapsing).then(|| Pending::begin(&plan.store, &plan.key));
     let stored = within(PATIENCE, pin!(through(&mut claim, &op))).await;
     if completes && stored.is_none() {
         pending.get_or_insert_with(|| Pending::begin(&plan.store, &plan.key));
