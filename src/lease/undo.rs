@@ -68,7 +68,7 @@ async fn forestalled(place: &Place, ask: &Ask, condition: Option<&Stored>) -> Re
             let mut claim = Claim {
                 place: place.clone(),
                 me: ask.holder,
-                record: stored.record,
+                record: Box::new(stored.record),
                 version: stored.version,
                 found: condition.and_then(|stored| stored.record.receipt.clone()),
                 since: Stopwatch::start(&place.clock),
