@@ -67,10 +67,11 @@ impl<T> Future for Attached<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        // Taken out meanwhile: work that panics is not to be polled again by a task of its own.
+        let Some(mut work) = self.work.take() else { return Poll::Ready(None) };
         let ended = work.as_mut().poll(context).is_ready();
-        if ended {
-            self.work = None;
+        if !ended {
+            self.work = Some(work);
         }
         match self.answer.try_recv() {
             Ok(answer) => {
@@ -148,4 +149,28 @@ pub async fn drain(limit: Duration) -> Drained {
     CANCEL.cancel();
     let ended = tokio::time::timeout(reserve, TASKS.wait()).await.is_ok();
     Drained { cancelled: true, left: if ended { 0 } else { TASKS.len() } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_panics_is_dropped_and_never_polled_again() {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = polls.clone();
+        let work = poll_fn(move |_| -> Poll<()> {
+            counted.fetch_add(1, Ordering::SeqCst);
+            panic!("in the work")
+        });
+        let (_sender, answer) = oneshot::channel::<()>();
+        // `tokio::spawn` is where a panic goes that nobody catches.
+        let caller = TASKS.spawn(attached(work, answer));
+        assert!(caller.await.is_err_and(|error| error.is_panic()));
+        tokio::task::yield_now().await;
+        assert_eq!((polls.load(Ordering::SeqCst), Arc::strong_count(&polls)), (1, 1));
+    }
 }
