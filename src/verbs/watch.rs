@@ -62,7 +62,7 @@ pub(super) async fn watch<T, R: Reply<T>>(
                 }
             },
             limit = &mut late => break End::TimedOut(limit),
-            () = &mut cancelled => break End::Cancelled,
+            () = &mut cancelled, if !settings.stops_itself => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
             () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
         }
