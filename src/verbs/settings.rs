@@ -81,12 +81,16 @@ impl Settings {
                 return Err(InvalidSetting { name, value });
             }
         }
-        // No wait is a wait that can be meant.
-        if wait > LONGEST {
-            return Err(InvalidSetting { name: "wait", value: wait });
-        }
-        Ok(())
+        wait_checked("wait", wait)
     }
+}
+
+/// No wait is a wait that can be meant.
+///
+/// # Errors
+/// [`InvalidSetting`] for one that overflows.
+pub(crate) fn wait_checked(name: &'static str, value: Duration) -> Result<(), InvalidSetting> {
+    if value > LONGEST { Err(InvalidSetting { name, value }) } else { Ok(()) }
 }
 
 /// A duration that cannot be meant. Nothing was started; mend the program.
