@@ -58,7 +58,12 @@ impl<T> Attached<T> {
         self.answer.close();
         // Outside of a runtime, as a process ends, nothing can go on: leases lapse.
         if Handle::try_current().is_ok() {
-            spawn(work.instrument(self.span.clone()));
+            let counted = Detached::begin();
+            let rest = work.instrument(self.span.clone());
+            spawn(async move {
+                rest.await;
+                drop(counted);
+            });
         }
     }
 }
@@ -100,18 +105,18 @@ pub(crate) async fn cancelled() {
     CANCEL.cancelled().await;
 }
 
-/// Counts work whose caller has gone, for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Detached(());
+/// How much work goes on without its caller, which has gone or has its answer.
+pub(crate) fn detached() -> usize {
+    DETACHED.load(Ordering::Relaxed)
+}
+
+/// Counts work without a caller, for as long as it lives.
+struct Detached(());
 
 impl Detached {
-    pub(crate) fn begin() -> Self {
+    fn begin() -> Self {
         DETACHED.fetch_add(1, Ordering::Relaxed);
         Self(())
-    }
-
-    pub(crate) fn count() -> usize {
-        DETACHED.load(Ordering::Relaxed)
     }
 }
 
