@@ -72,7 +72,7 @@ impl<T> Future for Attached<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        // Taken out meanwhile: work that panics is not to be polled again by a task of its own.
+        // Taken out while it is polled: work that panics is over, and must not be handed on.
         let Some(mut work) = self.work.take() else { return Poll::Ready(None) };
         let ended = work.as_mut().poll(context).is_ready();
         if !ended {

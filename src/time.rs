@@ -79,6 +79,11 @@ impl Stopwatch {
 
     pub(crate) fn elapsed(&self) -> Duration {
         let wall = self.clock.wall().duration_since(self.wall).unwrap_or_default();
-        self.clock.monotonic().saturating_sub(self.monotonic).max(wall)
+        self.steady().max(wall)
+    }
+
+    /// By the monotonic clock alone: never more than has passed, also when the wall clock was set forward.
+    pub(crate) fn steady(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.monotonic)
     }
 }

@@ -76,7 +76,8 @@ impl IdempotentLayer {
         self
     }
 
-    /// Waits at most this long for the entity of [`serialize`](Self::serialize). Default 5 seconds.
+    /// Waits at most this long for the entity of [`serialize`](Self::serialize). Default 5 seconds. A
+    /// message that waited for more than half of its lease is nacked too, unless the lease is renewed.
     pub fn serialize_wait(mut self, most: Duration) -> Self {
         self.config.serialize_wait = most;
         self

@@ -12,9 +12,10 @@ use tower_service::Service;
 
 use super::handler::Handler;
 use crate::lease::{Lease, RunError, Shutdown};
-use crate::store::BoxError;
+use crate::store::{BoxError, StoreError};
 use crate::task::attached;
 use crate::verbs::guard::{self, Interrupted, NotStarted, Plan, Ran, Reply};
+use crate::verbs::pending::Pending;
 
 /// Runs the handler under the entity's mutex. If that cannot be had the outer claim was for nothing,
 /// and says so to its guard.
@@ -31,15 +32,24 @@ where
 {
     let began = Arc::new(AtomicBool::new(false));
     let begin = began.clone();
+    let store = plan.store.clone();
     let (sender, result) = oneshot::channel();
-    let work = move |_| {
+    let work = move |_| async move {
+        // While the entity was awaited this lease ran on, and somebody else may have the key by now.
+        if !lease.fresh() {
+            let what = "the wait for the entity took more than half of the key's lease";
+            return Err(NotStarted(RunError::Store(StoreError::unavailable(what))).into());
+        }
         begin.store(true, Ordering::Release);
+        let key = lease.key().clone();
         // The lease that the handler sees is that of its own key.
-        handler.run(Some(lease))
+        let answer = handler.run(Some(lease)).await?;
+        // From here this process knows that the key is done, also while the entity is still released.
+        Ok((answer, Pending::begin(&store, &key)))
     };
     let inner = attached(guard::start(plan, work, Nested { sender, gone }), result);
     match inner.await.unwrap_or(Err(RunError::Shutdown(Shutdown))) {
-        Ok(ran) => Ok(ran.value),
+        Ok(ran) => Ok(ran.value.0),
         Err(error) if !began.load(Ordering::Acquire) => Err(NotStarted(error).into()),
         Err(RunError::Work(error)) => Err(error),
         Err(_) => Err(Interrupted.into()),
@@ -47,17 +57,17 @@ where
 }
 
 /// A reply to the outer guard's work, which is closed when the outer caller has gone.
-struct Nested {
-    sender: oneshot::Sender<Result<Ran<Response<Bytes>>, RunError>>,
+struct Nested<T> {
+    sender: oneshot::Sender<Result<Ran<T>, RunError>>,
     gone: CancellationToken,
 }
 
-impl Reply<Response<Bytes>> for Nested {
+impl<T: Send + 'static> Reply<T> for Nested<T> {
     async fn closed(&mut self) {
         self.gone.cancelled().await;
     }
 
-    fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
+    fn send(self, result: Result<Ran<T>, RunError>) {
         // An error means that the outer work was cancelled, which has settled its own claim.
         let _ = self.sender.send(result);
     }

@@ -32,7 +32,8 @@ pub(crate) struct Claim {
     pub(super) place: Place,
     /// Our holder: what makes a record ours, whatever was written since.
     pub(super) me: Id,
-    pub(super) record: Record,
+    // Behind a pointer, since it is handed from future to future.
+    pub(super) record: Box<Record>,
     pub(super) version: Version,
     /// What the key's duplicates were told before, for an undo.
     pub(super) found: Option<Receipt>,
@@ -215,10 +216,10 @@ impl Attempt {
     fn own(&self) -> Option<Claim> {
         let stored = self.standing.as_ref()?;
         let ours = stored.record.holder == Some(self.ask.holder) && stored.record.state != State::Released;
-        ours.then(|| self.won(stored.record.clone(), stored.version.clone()))
+        ours.then(|| self.won(Box::new(stored.record.clone()), stored.version.clone()))
     }
 
-    fn won(&self, record: Record, version: Version) -> Claim {
+    fn won(&self, record: Box<Record>, version: Version) -> Claim {
         let found = self.found.clone();
         let since = self.since.clone().unwrap_or_else(|| Stopwatch::start(&self.place.clock));
         Claim { place: self.place.clone(), me: self.ask.holder, record, version, found, since, idle: true }

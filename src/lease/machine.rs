@@ -54,7 +54,7 @@ pub(crate) struct Stamp {
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The key is free: write this.
-    Take(Record),
+    Take(Box<Record>),
     /// A live claim has it, for this much longer.
     Held { left: Duration },
     /// It is recorded; `conflict` if the payload was another.
@@ -66,7 +66,7 @@ pub(crate) enum Verdict {
 /// Claims a key on which `standing` stands.
 pub(crate) fn claim(ask: &Ask, standing: Option<&Stored>, stamp: Stamp) -> Verdict {
     let Some(stored) = standing else {
-        return Verdict::Take(take(Record::blank(ask.verb, ask.lease, ask.ttl), ask, stamp));
+        return Verdict::Take(Box::new(take(Record::blank(ask.verb, ask.lease, ask.ttl), ask, stamp)));
     };
     let record = &stored.record;
     let age = record.aged.saturating_add(stored.age);
@@ -84,15 +84,17 @@ pub(crate) fn claim(ask: &Ask, standing: Option<&Stored>, stamp: Stamp) -> Verdi
             receipt: record.receipt.clone(),
             conflict: matches!((record.digest, ask.digest), (Some(stored), Some(asked)) if stored != asked),
         },
-        State::Released => Verdict::Take(take(record.clone(), ask, stamp)),
+        State::Released => Verdict::Take(Box::new(take(record.clone(), ask, stamp))),
         State::Claimed => {
             let lapsed =
                 Record { runs: record.runs.saturating_add(1), ended: Ended::Unknown, ..record.clone() };
-            Verdict::Take(take(lapsed, ask, stamp))
+            Verdict::Take(Box::new(take(lapsed, ask, stamp)))
         }
-        State::Done => {
-            Verdict::Take(take(Record { runs: 0, ended: Ended::Fresh, ..record.clone() }, ask, stamp))
-        }
+        State::Done => Verdict::Take(Box::new(take(
+            Record { runs: 0, ended: Ended::Fresh, ..record.clone() },
+            ask,
+            stamp,
+        ))),
     }
 }
 
@@ -146,12 +148,13 @@ pub(crate) enum Commit {
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Write this, on the version of the record that was looked at.
-    Write(Record),
+    Write(Box<Record>),
     /// Nothing is to be written.
     Answer(Commit),
 }
 
-/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won.
+/// A holder's wish, on a record. `held` tells how long ago the holder sent the write that won,
+/// and never more than that.
 pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Duration, stamp: Stamp) -> Step {
     if record.holder != Some(me) {
         return Step::Answer(Commit::FencedOut);
@@ -189,7 +192,7 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Durati
         (State::Done, Op::Renew | Op::Release(_) | Op::Undo(_)) => return Step::Answer(Commit::AlreadyDone),
         (State::Released, Op::Renew | Op::Complete(_)) => return Step::Answer(Commit::FencedOut),
     };
-    Step::Write(next.stamped(stamp))
+    Step::Write(Box::new(next.stamped(stamp)))
 }
 
 fn undone(record: &Record, found: &Option<Receipt>, stamp: Stamp) -> Record {

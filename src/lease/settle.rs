@@ -62,7 +62,7 @@ impl Claim {
                         pause(tries).await;
                     }
                     self.version = stored.version;
-                    self.record = stored.record;
+                    self.record = Box::new(stored.record);
                 }
                 Err(error) if error.is_transient() => {
                     pause(tries).await;
@@ -78,6 +78,7 @@ impl Claim {
         if planted(Fault::LeaseGuardOnComplete) && matches!(op, Op::Complete(_)) && self.left().is_zero() {
             return Step::Answer(Commit::FencedOut);
         }
-        machine::settle(op, self.me, &self.record, || self.since.elapsed(), self.place.stamp())
+        // A mark that seemed older than it is would lapse early, and its work would run twice.
+        machine::settle(op, self.me, &self.record, || self.since.steady(), self.place.stamp())
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn give_back(claim: &Claim) {
         let op = Op::Undo(claim.found.clone());
         let (began, lease) = (Stopwatch::start(&claim.place.clock), claim.record.lease);
         let mut tries = 0;
-        while claim.write(&op).await.is_err() && began.elapsed() < lease {
+        while claim.write(&op).await.is_err() && began.steady() < lease {
             pause(tries).await;
             tries += 1;
         }
@@ -37,8 +37,9 @@ pub(super) fn forestall(place: Place, ask: Ask, condition: Option<Stored>) {
     in_background(async move {
         let began = Stopwatch::start(&place.clock);
         let mut tries = 0;
-        // A claim that lands after that heals by lapsing.
-        while began.elapsed() < ask.lease {
+        // A claim that lands after that heals by lapsing. Steadily counted: a wall clock that is set
+        // forward must not end it, since a mark that lands then would stand for its whole ttl.
+        while began.steady() < ask.lease {
             match forestalled(&place, &ask, condition.as_ref()).await {
                 Ok(true) => return,
                 Ok(false) | Err(_) => pause(tries).await,
@@ -67,7 +68,7 @@ async fn forestalled(place: &Place, ask: &Ask, condition: Option<&Stored>) -> Re
             let mut claim = Claim {
                 place: place.clone(),
                 me: ask.holder,
-                record: stored.record,
+                record: Box::new(stored.record),
                 version: stored.version,
                 found: condition.and_then(|stored| stored.record.receipt.clone()),
                 since: Stopwatch::start(&place.clock),

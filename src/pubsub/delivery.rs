@@ -80,7 +80,7 @@ impl Delivery {
 
     /// When the message was published; `None` where that is absent or cannot be read.
     pub fn publish_time(&self) -> Option<DateTime<Utc>> {
-        self.0.message.publish_time
+        self.0.message.publish_time.as_deref().and_then(wrapped::instant)
     }
 
     /// The ordering key; `None` where the message has none.

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 use super::attributes::Attributes;
 use super::payload::Payload;
 use super::refused::Refused;
-use super::wrapped::{Message, instant};
+use super::wrapped::Message;
 
 const MESSAGE_ID: &str = "x-goog-pubsub-message-id";
 const SUBSCRIPTION: &str = "x-goog-pubsub-subscription-name";
@@ -46,7 +46,8 @@ const PREFIXES: [&str; 2] = ["x-forwarded-", "x-goog-"];
 /// Whether Pub/Sub itself says that this is an unwrapped push. It comes before everything else: an
 /// attribute becomes a header under its own name, so no other header may decide.
 pub(super) fn is_unwrapped(headers: &HeaderMap) -> bool {
-    headers.contains_key(MESSAGE_ID) || headers.contains_key(SUBSCRIPTION)
+    // Names are looked through and not looked up: a push has few, and most have none of these.
+    headers.keys().any(|name| matches!(name.as_str(), MESSAGE_ID | SUBSCRIPTION))
 }
 
 /// Reads the headers; the body is the data as it is.
@@ -57,7 +58,7 @@ pub(super) fn decode(headers: &HeaderMap, body: &Bytes) -> Result<Message, Refus
     }
     Ok(Message {
         id: single(headers, &[MESSAGE_ID])?,
-        publish_time: single(headers, &[PUBLISH_TIME])?.as_deref().and_then(instant),
+        publish_time: single(headers, &[PUBLISH_TIME])?,
         ordering_key: single(headers, &ORDERING_KEY)?,
         attributes,
         payload: Payload::Raw(body.clone()),

@@ -13,7 +13,8 @@ use super::refused::Refused;
 /// What every shape is read into.
 pub(super) struct Message {
     pub(super) id: Option<String>,
-    pub(super) publish_time: Option<DateTime<Utc>>,
+    /// As it was sent; read when somebody asks.
+    pub(super) publish_time: Option<String>,
     pub(super) ordering_key: Option<String>,
     pub(super) attributes: Attributes,
     pub(super) payload: Payload,
@@ -95,17 +96,16 @@ pub(super) fn decode(body: &Bytes) -> Result<Option<Message>, Refused> {
     };
     Ok(Some(Message {
         id: Some(id.ok_or(Refused::NotAnEnvelope)?),
-        publish_time: [inner.publish_time, inner.publish_time_snake].into_iter().flatten().find_map(time),
+        publish_time: inner
+            .publish_time
+            .or(inner.publish_time_snake)
+            .and_then(|time| text("publishTime", time).ok()),
         ordering_key: either("orderingKey", [inner.ordering_key, inner.ordering_key_snake])?,
         attributes,
         payload: Payload::Base64(data),
         subscription: either("subscription", [envelope.subscription, None])?,
         attempt: envelope.attempt.and_then(|attempt| attempt.get().parse().ok()),
     }))
-}
-
-fn time(value: &RawValue) -> Option<DateTime<Utc>> {
-    instant(&text("publishTime", value).ok()?)
 }
 
 /// A time that is not RFC 3339 is no reason to lose a message: nothing is decided by it.

@@ -10,7 +10,7 @@
 
 pub(crate) mod guard;
 mod guarded;
-mod pending;
+pub(crate) mod pending;
 mod settings;
 mod settle;
 mod told;

@@ -1,10 +1,11 @@
 //! Completions that are not stored yet: their keys are known to be done, so no claim of this process may take them.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::key::Key;
 use crate::lease::Place;
+use crate::store::Store;
 
 type Keys = HashMap<(usize, Key), usize>;
 
@@ -12,11 +13,11 @@ static PENDING: LazyLock<Mutex<Keys>> = LazyLock::new(Mutex::default);
 
 /// A key whose completion is under way, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Pending((usize, Key));
+pub(crate) struct Pending((usize, Key));
 
 impl Pending {
-    pub(super) fn begin(place: &Place) -> Self {
-        let name = name(place);
+    pub(crate) fn begin(store: &Arc<dyn Store>, key: &Key) -> Self {
+        let name = name(store, key);
         *keys().entry(name.clone()).or_default() += 1;
         Self(name)
     }
@@ -36,12 +37,12 @@ impl Drop for Pending {
 
 pub(super) fn is_pending(place: &Place) -> bool {
     let keys = keys();
-    !keys.is_empty() && keys.contains_key(&name(place))
+    !keys.is_empty() && keys.contains_key(&name(&place.store, &place.key))
 }
 
 /// One store of this process, by its address, and a key of it.
-fn name(place: &Place) -> (usize, Key) {
-    (std::sync::Arc::as_ptr(&place.store).cast::<()>() as usize, place.key.clone())
+fn name(store: &Arc<dyn Store>, key: &Key) -> (usize, Key) {
+    (Arc::as_ptr(store).cast::<()>() as usize, key.clone())
 }
 
 fn keys() -> MutexGuard<'static, Keys> {

@@ -7,7 +7,7 @@ use super::guard::{Interrupted, NotStarted, Plan, Ran, Reply, Uncertain};
 use super::pending::Pending;
 use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
-use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut};
+use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
@@ -63,12 +63,15 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
         },
     };
     let completes = matches!(op, Op::Complete(_));
-    let mut storing = Storing { claim: &mut claim, op: &op, pending: None };
-    let stored = within(PATIENCE, pin!(storing.through())).await;
-    let pending = match storing.pending.take() {
-        None if stored.is_none() && completes => Some(Pending::begin(claim.place())),
-        pending => pending,
-    };
+    // This process knows that the key is done, and must not claim it again once the lease has lapsed.
+    // While more of it is left than the first tries and a claim take that cannot be, and the usual
+    // completion is spared this.
+    let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
+    let mut pending = (completes && lapsing).then(|| Pending::begin(&plan.store, &plan.key));
+    let stored = within(PATIENCE, pin!(through(&mut claim, &op))).await;
+    if completes && stored.is_none() {
+        pending.get_or_insert_with(|| Pending::begin(&plan.store, &plan.key));
+    }
     let uncertain = match (&stored, plan.settings.verb) {
         (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
@@ -84,8 +87,7 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
     if stored.is_none() && !planted(Fault::DroppedCompletion) {
-        let mut storing = Storing { claim: &mut claim, op: &op, pending };
-        match Box::pin(storing.through()).await {
+        match Box::pin(through(&mut claim, &op)).await {
             Commit::Recorded | Commit::AlreadyDone => {
                 tracing::info!(key = %plan.key, completes, "stored after the answer");
             }
@@ -116,34 +118,17 @@ impl<T> End<T> {
     }
 }
 
-/// A write that is tried until the store takes it.
-struct Storing<'a> {
-    claim: &'a mut Claim,
-    op: &'a Op,
-    /// While a completion is not stored, this process does not claim its key again.
-    pending: Option<Pending>,
-}
-
-impl Storing<'_> {
-    async fn through(&mut self) -> Commit {
-        let mut nap = Duration::from_millis(50);
-        let completes = matches!(self.op, Op::Complete(_));
-        loop {
-            // Until the lease has lapsed nobody can take the key over, so a write at first try needs no entry.
-            if completes && self.pending.is_none() && self.claim.left() <= PATIENCE {
-                self.pending = Some(Pending::begin(self.claim.place()));
-            }
-            let error: StoreError = match self.claim.write(self.op).await {
-                Ok(commit) => return commit,
-                Err(error) => error,
-            };
-            if completes && self.pending.is_none() {
-                self.pending = Some(Pending::begin(self.claim.place()));
-            }
-            let key = &self.claim.place().key;
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
-            tokio::time::sleep(random::jitter(nap)).await;
-            nap = (nap * 2).min(SLOWEST);
-        }
+/// Writes until the store takes it.
+async fn through(claim: &mut Claim, op: &Op) -> Commit {
+    let mut nap = Duration::from_millis(50);
+    loop {
+        let error: StoreError = match claim.write(op).await {
+            Ok(commit) => return commit,
+            Err(error) => error,
+        };
+        let key = &claim.place().key;
+        tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
+        tokio::time::sleep(random::jitter(nap)).await;
+        nap = (nap * 2).min(SLOWEST);
     }
 }
