@@ -58,7 +58,12 @@ impl<T> Attached<T> {
         self.answer.close();
         // Outside of a runtime, as a process ends, nothing can go on: leases lapse.
         if Handle::try_current().is_ok() {
-            spawn(work.instrument(self.span.clone()));
+            let counted = Detached::begin();
+            let rest = work.instrument(self.span.clone());
+            spawn(async move {
+                rest.await;
+                drop(counted);
+            });
         }
     }
 }
@@ -100,18 +105,18 @@ pub(crate) async fn cancelled() {
     CANCEL.cancelled().await;
 }
 
-/// Counts work whose caller has gone, for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Detached(());
+/// How much work goes on without its caller, which has gone or has its answer.
+pub(crate) fn detached() -> usize {
+    DETACHED.load(Ordering::Relaxed)
+}
+
+/// Counts work without a caller, for as long as it lives.
+struct Detached(());
 
 impl Detached {
-    pub(crate) fn begin() -> Self {
+    fn begin() -> Self {
         DETACHED.fetch_add(1, Ordering::Relaxed);
         Self(())
-    }
-
-    pub(crate) fn count() -> usize {
-        DETACHED.load(Ordering::Relaxed)
     }
 }
 
@@ -149,4 +154,28 @@ pub async fn drain(limit: Duration) -> Drained {
     CANCEL.cancel();
     let ended = tokio::time::timeout(reserve, TASKS.wait()).await.is_ok();
     Drained { cancelled: true, left: if ended { 0 } else { TASKS.len() } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_panics_is_dropped_and_never_polled_again() {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = polls.clone();
+        let work = poll_fn(move |_| -> Poll<()> {
+            counted.fetch_add(1, Ordering::SeqCst);
+            panic!("in the work")
+        });
+        let (_sender, answer) = oneshot::channel::<()>();
+        // `tokio::spawn` is where a panic goes that nobody catches.
+        let caller = TASKS.spawn(attached(work, answer));
+        assert!(caller.await.is_err_and(|error| error.is_panic()));
+        tokio::task::yield_now().await;
+        assert_eq!((polls.load(Ordering::SeqCst), Arc::strong_count(&polls)), (1, 1));
+    }
 }

@@ -10,7 +10,7 @@ use crate::disabled::{Misplaced, disabled};
 use crate::key::{Consumer, InvalidKey};
 use crate::pubsub::{KeyRule, KeyRuleError, Outcome};
 use crate::store::Store;
-use crate::verbs::{InvalidSetting, Settings};
+use crate::verbs::{InvalidSetting, Settings, wait_checked};
 
 /// What to do with a message that has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,7 +72,8 @@ impl Config {
         if let Err(error) = &self.consumer {
             return Err(InvalidLayer::Consumer(error.clone()));
         }
-        self.settings.checked().map_err(InvalidLayer::Setting)?;
+        let waits = || wait_checked("serialize_wait", self.serialize_wait);
+        self.settings.checked().and_then(|()| waits()).map_err(InvalidLayer::Setting)?;
         for rule in std::iter::once(&self.key).chain(&self.serialize) {
             rule.check().map_err(InvalidLayer::Key)?;
         }

@@ -25,7 +25,8 @@
 //! [`Delivery`](crate::Delivery), and its key is found. Then the key is claimed, the handler runs with
 //! the same body under a [`Lease`](crate::Lease), its answer is read to the end, and the key is
 //! completed or released *before* the answer goes out. All of that outlives its caller: a
-//! caller that hangs up stops nothing.
+//! caller that hangs up stops nothing. The handler then goes on in another task, so it must not need
+//! task-locals that a middleware around the layer has set.
 //!
 //! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the
 //! body is read, up to [`response_limit`](IdempotentLayer::response_limit), before the key is completed.

@@ -155,8 +155,10 @@ where
         digest: None,
         note: plan.note.clone(),
     };
-    // The time limit is the handler's alone: waiting for the entity has its own.
+    // The time limit is the handler's alone: waiting for the entity has its own. So is the cancellation:
+    // a handler that has succeeded is done, though its entity is still being given back.
     plan.settings.work_timeout = None;
+    plan.settings.stops_itself = true;
     let gone = CancellationToken::new();
     answering.gone = Some(gone.clone());
     attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)

@@ -13,6 +13,10 @@ use crate::key::{Key, hex};
 use crate::store::record::{Ended, Record, Verb};
 use crate::time::{Clock, Stopwatch, micros};
 
+/// How often somebody who waits for the loss of a lease looks at the clock: a timer stands still
+/// while its machine is suspended, and the lease does not.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// How far earlier runs of the key came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
@@ -130,7 +134,7 @@ impl Lease {
             tokio::select! {
                 biased;
                 () = gone => {}
-                () = tokio::time::sleep(left) => {}
+                () = tokio::time::sleep(left.min(LOOK)) => {}
             }
         }
     }

@@ -16,10 +16,12 @@ pub(crate) mod planted;
 mod settle;
 mod undo;
 
-use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
 pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
@@ -28,7 +30,7 @@ pub(crate) use self::machine::{Ask, Commit, Note, Op};
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
 use crate::random;
-use crate::store::{Store, StoreError, Stored, Swap, Version, record::Record};
+use crate::store::{BoxFuture, Store, StoreError, Stored, Swap, Version, record::Record};
 use crate::time::{Clock, micros, within};
 
 /// The most that one call of a store may take.
@@ -53,11 +55,11 @@ impl Place {
     }
 
     async fn read(&self) -> Result<Option<Stored>, StoreError> {
-        bounded(self.store.read(&self.key), StoreError::unavailable).await
+        bounded(|| self.store.read(&self.key), StoreError::unavailable).await
     }
 
     async fn swap(&self, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
-        bounded(self.store.swap(&self.key, seen, next), StoreError::unanswered).await
+        bounded(|| self.store.swap(&self.key, seen, next), StoreError::unanswered).await
     }
 }
 
@@ -69,11 +71,17 @@ pub(crate) fn claim_limit(lease: Duration) -> Duration {
     (lease / 3).min(CLAIM)
 }
 
-async fn bounded<T>(
-    call: impl Future<Output = Result<T, StoreError>>,
-    late: impl FnOnce(&'static str) -> StoreError,
+/// One call. A panic in it is a fault of the store like any other: it must not take work that is done with it.
+async fn bounded<'a, T>(
+    call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
+    fault: impl FnOnce(&'static str) -> StoreError,
 ) -> Result<T, StoreError> {
-    within(CALL, pin!(call)).await.unwrap_or_else(|| Err(late("no answer within five seconds")))
+    let call = AssertUnwindSafe(async { call().await }).catch_unwind();
+    match within(CALL, pin!(call)).await {
+        Some(Ok(answer)) => answer,
+        Some(Err(_)) => Err(fault("it panicked")),
+        None => Err(fault("no answer within five seconds")),
+    }
 }
 
 /// Waits before try number `tries` (from 0): 10 ms, doubling, at most a second; with jitter.

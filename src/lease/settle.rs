@@ -62,7 +62,7 @@ impl Claim {
                         pause(tries).await;
                     }
                     self.version = stored.version;
-                    self.record = Box::new(stored.record);
+                    *self.record = stored.record;
                 }
                 Err(error) if error.is_transient() => {
                     pause(tries).await;

@@ -20,7 +20,7 @@ use crate::lease::{
 };
 use crate::random;
 use crate::store::{BoxError, Store, StoreError};
-use crate::task::{self, Detached, attached};
+use crate::task::{self, attached};
 
 /// How much work may go on without its caller. Over it nothing new is admitted.
 const DETACHED_LIMIT: usize = 1024;
@@ -125,9 +125,8 @@ where
     // The call itself may panic too, so it is made inside of the future.
     let handle = lease.clone();
     let work = Box::pin(HOLDS.scope(holds, caught(async move { work(handle).await })));
-    let (end, detached) = watch(work, Some((&mut claim, &lease)), &plan.settings, &mut reply).await;
+    let end = watch(work, Some((&mut claim, &lease)), &plan.settings, &mut reply).await;
     settle(claim, end, plan, reply).await;
-    drop(detached);
 }
 
 /// What can be said before the store is asked.
@@ -139,7 +138,7 @@ fn admissible(plan: &Plan) -> Result<(), RunError> {
     if task::draining() {
         return Err(RunError::Shutdown(Shutdown));
     }
-    if Detached::count() >= DETACHED_LIMIT || !undo_room() {
+    if task::detached() >= DETACHED_LIMIT || !undo_room() {
         let what = "nothing was asked of it: too much work of this process goes on without its caller";
         return Err(RunError::Store(StoreError::unavailable(what)));
     }
@@ -156,7 +155,7 @@ where
     if task::draining() {
         return reply.send(Err(RunError::Shutdown(Shutdown)));
     }
-    let (end, _detached) = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
+    let end = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
     let value = settle::outcome(end).map_err(|failed| failed.error);
     reply.send(value.map(|value| Ran { value, uncertain: None }));
 }

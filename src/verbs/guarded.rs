@@ -50,7 +50,9 @@ impl Recorded for AtMostOnce {}
 /// [`at_most_once`](super::at_most_once) give. Nothing happens before `run`.
 ///
 /// Claim, wait, work and settling outlive their caller: when the future that `run` returned is
-/// dropped, the work still ends and is recorded, and [`drain`](crate::drain) waits for it.
+/// dropped, the work still ends and is recorded, and [`drain`](crate::drain) waits for it. While that
+/// future is kept it has to be awaited: nobody else drives the work, or renews its lease. The work
+/// must not need task-locals of its caller, which are gone when the caller is.
 #[must_use = "nothing happens before `run`"]
 pub struct Guarded<V> {
     key: Result<Key, InvalidKey>,

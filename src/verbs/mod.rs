@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use self::guarded::{AtMostOnce, Guarded, Lock, Mutex, Recorded};
 pub use self::settings::{DEFAULT_LEASE, DEFAULT_TTL, InvalidSetting};
-pub(crate) use self::settings::{MUTEX_WAIT, Settings};
+pub(crate) use self::settings::{MUTEX_WAIT, Settings, wait_checked};
 use crate::key::IntoKey;
 use crate::store::Store;
 

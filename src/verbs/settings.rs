@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) work_timeout: Option<Duration>,
     pub(crate) wait: Duration,
     pub(crate) cancel_safe: bool,
+    /// The work is itself a guard, which the shutdown stops: it says how its own work ended.
+    pub(crate) stops_itself: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) on_uncertain: Option<OnUncertain>,
 }
@@ -63,6 +65,7 @@ impl Settings {
             work_timeout: None,
             wait: if verb == Verb::Mutex { MUTEX_WAIT } else { Duration::ZERO },
             cancel_safe: false,
+            stops_itself: false,
             clock: system_clock(),
             on_uncertain: None,
         }
@@ -78,12 +81,16 @@ impl Settings {
                 return Err(InvalidSetting { name, value });
             }
         }
-        // No wait is a wait that can be meant.
-        if wait > LONGEST {
-            return Err(InvalidSetting { name: "wait", value: wait });
-        }
-        Ok(())
+        wait_checked("wait", wait)
     }
+}
+
+/// No wait is a wait that can be meant.
+///
+/// # Errors
+/// [`InvalidSetting`] for one that overflows.
+pub(crate) fn wait_checked(name: &'static str, value: Duration) -> Result<(), InvalidSetting> {
+    if value > LONGEST { Err(InvalidSetting { name, value }) } else { Ok(()) }
 }
 
 /// A duration that cannot be meant. Nothing was started; mend the program.

@@ -6,7 +6,7 @@ use super::guard::{Plan, Ran, Reply};
 use super::settings::OnUncertain;
 use super::watch::unhurt;
 use crate::key::Key;
-use crate::lease::{RunError, Skip};
+use crate::lease::{Lease, RunError, Skip};
 use crate::store::record::{Progress, Verb};
 
 /// Made of a plan, called whether its caller is there or not: so an operator is told also where the caller hung up.
@@ -14,13 +14,20 @@ pub(super) struct Told<T> {
     key: Key,
     verb: Verb,
     hook: Option<OnUncertain>,
+    began: bool,
     result: oneshot::Sender<Result<Ran<T>, RunError>>,
 }
 
 impl<T> Told<T> {
     pub(super) fn new(plan: &Plan, result: oneshot::Sender<Result<Ran<T>, RunError>>) -> Self {
         let Plan { key, settings, .. } = plan;
-        Self { key: key.clone(), verb: settings.verb, hook: settings.on_uncertain.clone(), result }
+        Self {
+            key: key.clone(),
+            verb: settings.verb,
+            hook: settings.on_uncertain.clone(),
+            began: false,
+            result,
+        }
     }
 }
 
@@ -29,14 +36,18 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
         self.result.closed().await;
     }
 
+    fn began(&mut self, _: &Lease) {
+        self.began = true;
+    }
+
     fn send(self, result: Result<Ran<T>, RunError>) {
-        let Self { key, verb, hook, result: sender } = self;
+        let Self { key, verb, hook, began, result: sender } = self;
         match &result {
             Ok(Ran { uncertain: Some(why), .. }) => {
                 tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
                 unhurt(|| drop(hook.inspect(|hook| hook(&key))));
             }
-            Err(error) if verb == Verb::AtMostOnce && is_lost(error) => {
+            Err(error) if verb == Verb::AtMostOnce && (began || is_lost(error)) => {
                 tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");
             }
             _ => {}
@@ -46,13 +57,8 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
     }
 }
 
-/// Whether an effect was begun, did not end as far as anybody knows, and will not be tried again.
+/// Whether an earlier run was marked, did not end as far as anybody knows, and will not be tried again.
 fn is_lost(error: &RunError) -> bool {
-    match error {
-        RunError::Work(_) => true,
-        RunError::Skipped(Skip::Duplicate { receipt, .. }) => {
-            receipt.as_ref().is_some_and(|receipt| receipt.progress == Progress::Started)
-        }
-        _ => false,
-    }
+    let RunError::Skipped(Skip::Duplicate { receipt: Some(receipt), .. }) = error else { return false };
+    receipt.progress == Progress::Started
 }

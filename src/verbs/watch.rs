@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::lease::{Claim, Commit, Lease, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
-use crate::task::{self, Detached};
+use crate::task;
 
 /// How long work that ended waits for a renewal in flight. Crossing it costs the completion a trip,
 /// no more, so a store that hangs need not hold up the answer.
@@ -32,14 +32,14 @@ pub(super) enum End<T> {
 /// What a panic carries.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// Runs the work to its end, counts it once its caller has gone, and stops it at its time limit or
-/// at shutdown. Stopping stops the work only, never what settles it. Without a claim nothing is renewed.
+/// Runs the work to its end, lets the reply know when its caller has gone, and stops the work at its
+/// time limit or at shutdown. Stopping stops the work only, never what settles it. Without a claim nothing is renewed.
 pub(super) async fn watch<T, R: Reply<T>>(
     mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
     held: Option<(&mut Claim, &Lease)>,
     settings: &Settings,
     reply: &mut R,
-) -> (End<T>, Option<Detached>) {
+) -> End<T> {
     let stop = Notify::new();
     // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
     let renewed = held.filter(|_| settings.renew && settings.verb != Verb::AtMostOnce);
@@ -48,7 +48,7 @@ pub(super) async fn watch<T, R: Reply<T>>(
     let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
-    let mut detached = None;
+    let mut gone = false;
     let end = loop {
         tokio::select! {
             biased;
@@ -62,9 +62,9 @@ pub(super) async fn watch<T, R: Reply<T>>(
                 }
             },
             limit = &mut late => break End::TimedOut(limit),
-            () = &mut cancelled => break End::Cancelled,
+            () = &mut cancelled, if !settings.stops_itself => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
-            () = &mut closed, if detached.is_none() => detached = Some(Detached::begin()),
+            () = &mut closed, if !gone => gone = true,
         }
     };
     unhurt(|| drop(work));
@@ -73,7 +73,7 @@ pub(super) async fn watch<T, R: Reply<T>>(
         // An error means that the renewal hangs; it may land later, on a condition that the completion makes false.
         let _ = tokio::time::timeout(GRACE, keeper).await;
     }
-    (end, detached)
+    end
 }
 
 /// Ends when the work has taken too long, if there is such a time.

@@ -8,7 +8,7 @@ use pushonce::{Drained, RunError, drain};
 use tokio::time::Instant;
 
 use crate::alone;
-use crate::world::{Runs, SECOND, World, begin, seconds, slow};
+use crate::world::{Log, Runs, SECOND, World, begin, seconds, slow};
 
 fn is_shutdown<T>(result: &Result<T, RunError>) -> bool {
     matches!(result, Err(RunError::Shutdown(_)))
@@ -118,5 +118,19 @@ fn work_that_ends_as_it_is_cancelled_is_recorded_and_never_released() {
         let _ = drain(seconds(8)).await;
         caller.await.unwrap().unwrap();
         assert_eq!(world.state("k").await, Some(State::Done));
+    });
+}
+
+#[test]
+fn marked_work_that_is_cancelled_is_lost_and_that_is_said() {
+    alone("drain::marked_work_that_is_cancelled_is_lost_and_that_is_said", &[], async {
+        let (world, (log, _guard)) = (World::new(), Log::capture());
+        let work = slow(seconds(60));
+        let caller = begin(world.at_most_once("k").run(work)).await;
+        let _ = drain(seconds(8)).await;
+        assert!(is_shutdown(&caller.await.unwrap()));
+        // Nothing was marked by what was not admitted.
+        assert!(is_shutdown(&world.at_most_once("new").run(async { Ok(()) }).await));
+        assert_eq!(log.event("lost").len(), 1);
     });
 }

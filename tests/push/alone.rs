@@ -7,15 +7,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use pushonce::store::chaos::Trips;
+use pushonce::store::chaos::{Fault, On, Trips};
 use pushonce::store::record::{Ended, State};
 use pushonce::{Drained, InvalidLayer, Lease, attribute, drain};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::Level;
 
 use crate::log::Log;
-use crate::world::{Answer, Runs, World, app, posted, push, send};
+use crate::world::{Answer, Runs, World, app, posted, push, send, wrapped};
 
 /// Set in the process of its own, to the test's name.
 const ALONE: &str = "PUSHONCE_TEST_ALONE";
@@ -185,5 +186,26 @@ fn work_that_does_not_end_in_time_is_cancelled_and_says_what_becomes_of_it() {
         assert_eq!(world.stands("m-0").await, Some((State::Claimed, Ended::Fresh, 0)));
         assert_eq!(world.stands("m-1").await, Some((State::Released, Ended::Unknown, 1)));
         assert_eq!(world.stands("m-2").await.unwrap().0, State::Done);
+    });
+}
+
+#[test]
+fn a_handler_that_succeeded_is_recorded_though_its_entity_is_still_being_given_back_at_the_cancellation() {
+    let name = "a_handler_that_succeeded_is_recorded_though_its_entity_is_still_being_given_back_at_the_cancellation";
+    alone(name, &[], async {
+        let world = World::new();
+        let held = Held::of(world.layer().serialize(attribute("po")));
+        let message = json!({ "messageId": "m", "attributes": { "po": "1" } });
+        let sent = held.send(wrapped(&message)).await;
+        // The entity is given back from the sixth second on; what is left is cancelled at the seventh.
+        world.chaos.next(On::Release, Fault::Stall(Duration::from_millis(1500)));
+        let release = held.release.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            release.notify_one();
+        });
+        assert_eq!(drain(Duration::from_secs(8)).await, Drained { cancelled: true, left: 0 });
+        assert_eq!(sent.await.unwrap().told(), (200, "ran"));
+        assert_eq!(world.stands("m").await.unwrap().0, State::Done);
     });
 }

@@ -149,6 +149,7 @@ fn a_layer_that_cannot_work_is_refused_when_it_is_built() {
         IdempotentLayer::new("pushonce-serialize", world.store.clone()),
         world.layer().lease(zero),
         world.layer().ttl(Duration::MAX),
+        world.layer().serialize(attribute("po")).serialize_wait(Duration::MAX),
         world.layer().work_timeout(zero),
         world.layer().key(attribute(" ")),
         world.layer().key(json_pointer("no-slash")),

@@ -1,12 +1,15 @@
 //! Panics are caught wherever user code runs, and change nothing but the outcome of the work itself.
 
 use std::panic::panic_any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, State};
-use pushonce::{History, Panicked, RunError};
+use pushonce::store::{BoxFuture, Record, StoreError, Stored, Swap, Version};
+use pushonce::{History, Key, Panicked, RunError, Store, lock};
 
-use crate::world::{Runs, World, begin, find, hang_up, seconds};
+use crate::world::{Runs, World, begin, find, hang_up, is_unavailable, seconds};
 
 /// Panics when it is dropped.
 #[derive(Debug)]
@@ -109,4 +112,77 @@ async fn a_hook_that_panics_changes_nothing() {
     assert_eq!(told.count(), 1);
     world.chaos.heal();
     world.until("k", State::Done).await;
+}
+
+/// A store that panics, once, when a record of that state is to be written: before it has written
+/// it, or when it has.
+#[derive(Debug)]
+struct Flawed {
+    inner: Arc<dyn Store>,
+    at: State,
+    written: bool,
+    spent: AtomicBool,
+}
+
+impl Flawed {
+    fn over(world: &World, at: State, written: bool) -> Arc<dyn Store> {
+        Arc::new(Self { inner: world.store.clone(), at, written, spent: false.into() })
+    }
+}
+
+impl Store for Flawed {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        self.inner.read(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        let panics = next.state == self.at && !self.spent.swap(true, Ordering::SeqCst);
+        assert!(!panics || self.written, "a flaw of the store");
+        Box::pin(async move {
+            let swapped = self.inner.swap(key, seen, next).await;
+            assert!(!panics, "a flaw of the store");
+            swapped
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_loses_no_work_that_is_done() {
+    for written in [false, true] {
+        let world = World::new();
+        let store = Flawed::over(&world, State::Done, written);
+        let done = lock("k", &store).clock(world.clock.clone()).run(async { Ok("done") }).await;
+        assert_eq!(done.unwrap(), "done", "written: {written}");
+        assert_eq!(world.state("k").await, Some(State::Done), "written: {written}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_in_every_claim_is_unavailable_and_starts_nothing() {
+    #[derive(Debug)]
+    struct Broken;
+
+    impl Store for Broken {
+        fn read<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+            panic!("a flaw of the store")
+        }
+
+        fn swap<'a>(
+            &'a self,
+            _: &'a Key,
+            _: Option<&'a Version>,
+            _: &'a Record,
+        ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+            panic!("a flaw of the store")
+        }
+    }
+
+    let (store, runs): (Arc<dyn Store>, _) = (Arc::new(Broken), Runs::default());
+    assert!(is_unavailable(&lock("k", &store).run(runs.work()).await));
+    assert_eq!(runs.count(), 0);
 }

@@ -93,6 +93,19 @@ async fn without_renewal_the_work_learns_of_the_lapse() {
     assert!(held >= seconds(9) && held < seconds(10), "{held:?}");
 }
 
+// F55
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_lapsed_while_the_machine_was_suspended_is_known_to_be_lost_within_a_second() {
+    let clock = ManualClock::new();
+    let world = World::on(Arc::new(clock.clone()));
+    let work = |lease: Lease| async move {
+        let resumed = async { clock.ahead(seconds(60 * 60)) }; // no timer ran meanwhile
+        let (lost, ()) = tokio::join!(tokio::time::timeout(SECOND, lease.lost()), resumed);
+        Ok(lost?)
+    };
+    world.lock("k").run_with(work).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_takes_no_renewal_loses_the_lease_at_its_lapse_and_the_work_is_recorded_all_the_same() {
     let world = World::new();

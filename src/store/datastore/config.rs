@@ -10,7 +10,7 @@ use crate::time::{Clock, system_clock};
 const EMULATOR: &str = "DATASTORE_EMULATOR_HOST";
 const DEFAULT_DATABASE: &str = "(default)";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than this no call of a lease can use: a claim has a third of its lease for all its trips.
+/// Longer than this nobody waits for an answer.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Sets up a [`Datastore`]. Nothing is read, checked or dialled before [`build`](Self::build).
@@ -62,7 +62,7 @@ impl DatastoreBuilder {
     }
 
     /// The longest that one call may take, its access token and its connection included. 5 s unless
-    /// set, at most 5 min.
+    /// set, at most 5 min; but the calls of a lease end after 5 s whatever is set here.
     pub fn request_timeout(self, limit: Duration) -> Self {
         Self { request_timeout: limit, ..self }
     }
