@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use super::body::{Buffered, Unread};
 use super::config::{Config, PayloadCheck};
@@ -20,7 +19,7 @@ use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
 use crate::store::record::{Progress, Verb};
-use crate::verbs::guard::{Ran, Reply};
+use crate::verbs::plan::{Ran, Reply};
 
 /// No answer asks Pub/Sub to stay away longer than its own longest backoff.
 const LONGEST_RETRY: u64 = 600;
@@ -34,8 +33,6 @@ pub(super) struct Answering {
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
-    /// Told that the caller has gone, where an inner guard has to know.
-    pub(super) gone: Option<CancellationToken>,
     /// The body counts against the budget until the answer is known.
     pub(super) buffered: Buffered,
 }
@@ -43,17 +40,10 @@ pub(super) struct Answering {
 impl Reply<Response<Bytes>> for Answering {
     async fn closed(&mut self) {
         self.sender.closed().await;
-        if let Some(gone) = &self.gone {
-            gone.cancel();
-        }
     }
 
     fn began(&mut self, lease: &Lease) {
         self.lease = Some(lease.clone());
-    }
-
-    fn undone(&mut self) {
-        self.lease = None;
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {

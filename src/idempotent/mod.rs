@@ -42,7 +42,6 @@ mod handler;
 mod keys;
 mod layer;
 mod report;
-mod serialize;
 mod service;
 
 pub use self::config::{InvalidLayer, PayloadCheck, Unguarded};

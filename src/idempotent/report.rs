@@ -71,7 +71,7 @@ pub(super) fn tell(config: &Config, verdict: Verdict, report: &Report<'_>, fence
         let failed = match catch_unwind(AssertUnwindSafe(|| hook(report))) {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => chain(&*error),
-            Err(panic) => crate::verbs::guard::message(&*panic),
+            Err(panic) => crate::verbs::watch::message(&*panic),
         };
         tracing::warn!(outcome = %report.outcome, failed, "a hook failed; that changes nothing");
     }

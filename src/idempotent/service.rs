@@ -9,7 +9,6 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response};
 use http_body::Body;
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::answer::{Answering, refuse};
@@ -17,7 +16,6 @@ use super::body;
 use super::config::Config;
 use super::handler::Handler;
 use super::keys::{self, Keys};
-use super::serialize::serialized;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
 use crate::pubsub::extract::lift_body_limit;
@@ -25,7 +23,8 @@ use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task::{Attached, attached};
 use crate::verbs::Settings;
-use crate::verbs::guard::{self, Plan};
+use crate::verbs::guard;
+use crate::verbs::plan::Plan;
 
 /// A service whose POSTs are guarded. Made by [`IdempotentLayer`](super::IdempotentLayer).
 #[derive(Clone)]
@@ -106,7 +105,6 @@ where
         key: keys.as_ref().map(|keys| keys.key.clone()),
         lease: None,
         sender,
-        gone: None,
         buffered,
     };
     let handler = Handler { ready, request, response_limit: config.response_limit };
@@ -134,7 +132,7 @@ fn start<S, B, R>(
     config: &Config,
     delivery: &Delivery,
     handler: Handler<S, B>,
-    mut answering: Answering,
+    answering: Answering,
     answer: oneshot::Receiver<Response<Bytes>>,
 ) -> Attached<Response<Bytes>>
 where
@@ -143,23 +141,11 @@ where
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
     let Keys { key, entity, digest } = keys;
-    let (store, settings) = (config.store.clone(), config.settings.clone());
-    let mut plan = Plan { key, store, settings, digest, note: keys::note(delivery) };
-    let Some(entity) = entity else {
-        return attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer);
-    };
-    let inner = Plan {
-        key: entity,
-        store: plan.store.clone(),
-        settings: Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..plan.settings.clone() },
-        digest: None,
-        note: plan.note.clone(),
-    };
-    // The time limit is the handler's alone: waiting for the entity has its own. So is the cancellation:
-    // a handler that has succeeded is done, though its entity is still being given back.
-    plan.settings.work_timeout = None;
-    plan.settings.stops_itself = true;
-    let gone = CancellationToken::new();
-    answering.gone = Some(gone.clone());
-    attached(guard::start(plan, move |lease| serialized(inner, handler, lease, gone), answering), answer)
+    let (store, settings, note) = (config.store.clone(), config.settings.clone(), keys::note(delivery));
+    let entity = entity.map(|key| {
+        let settings = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings.clone() };
+        Box::new(Plan { key, store: store.clone(), settings, digest: None, note: note.clone(), entity: None })
+    });
+    let plan = Plan { key, store, settings, digest, note, entity };
+    attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer)
 }

@@ -48,6 +48,11 @@ impl Claim {
         self.record.lease.saturating_sub(self.since.elapsed())
     }
 
+    /// Whether enough of the lease is left to begin work: more than half, or all of a mark's ttl.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.record.verb == Verb::AtMostOnce || self.left() > self.record.lease / 2
+    }
+
     /// The work begins: from here a crash is a run that nobody knows the end of.
     pub(crate) fn begin(&mut self) {
         self.idle = false;
@@ -227,12 +232,11 @@ impl Attempt {
 
     /// A win counts only while more than half of its lease is left; else the lease is renewed first.
     async fn checked(&self, mut claim: Claim) -> Result<Claimed, StoreError> {
-        // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
-        if self.ask.verb == Verb::AtMostOnce || planted(Fault::StaleWin) {
+        if planted(Fault::StaleWin) {
             return Ok(Claimed::Won(claim));
         }
         for _ in 0..2 {
-            if claim.left() > self.ask.lease / 2 {
+            if claim.is_fresh() {
                 return Ok(Claimed::Won(claim));
             }
             match Box::pin(claim.renew()).await? {
@@ -240,7 +244,7 @@ impl Attempt {
                 Commit::AlreadyDone | Commit::FencedOut => break,
             }
         }
-        if claim.left() > self.ask.lease / 2 {
+        if claim.is_fresh() {
             return Ok(Claimed::Won(claim));
         }
         // Dropping the claim gives it back.

@@ -117,11 +117,6 @@ impl Lease {
         self.0.length.saturating_sub(self.since().elapsed())
     }
 
-    /// Whether enough of it is left to begin work: more than half, as for a win.
-    pub(crate) fn fresh(&self) -> bool {
-        self.left() > self.0.length / 2
-    }
-
     /// Ends when the lease has lapsed, or was found to be taken over: stop before the next effect.
     /// The work may still end and be recorded, if nobody has taken the key over.
     pub async fn lost(&self) {

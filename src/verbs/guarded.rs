@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guard::{self, Plan};
+use super::guard;
+use super::plan::Plan;
 use super::settings::Settings;
 use crate::key::{InvalidKey, Key};
 use crate::lease::{Lease, Misuse, Note, RunError, Skip};
@@ -135,8 +136,14 @@ impl<V: sealed::Named> Guarded<V> {
     {
         let key = self.key.map_err(RunError::Key)?;
         self.settings.checked().map_err(|setting| RunError::Misuse(Misuse::Setting(setting.to_string())))?;
-        let plan =
-            Plan { key, store: self.store, settings: self.settings, digest: None, note: Note::default() };
+        let plan = Plan {
+            key,
+            store: self.store,
+            settings: self.settings,
+            digest: None,
+            note: Note::default(),
+            entity: None,
+        };
         guard::run(plan, work).await.map(|ran| ran.value)
     }
 }

@@ -8,13 +8,15 @@
 //! | a concurrent message on the key | [`Skip::InProgress`](crate::Skip::InProgress) | waits up to 5 s, then `InProgress` | `Ok(None)` |
 //! | meant for | "this message, this order: once" | "these messages of an order: one at a time" | "better lost than twice" |
 
+mod admit;
 pub(crate) mod guard;
 mod guarded;
-pub(crate) mod pending;
+mod pending;
+pub(crate) mod plan;
 mod settings;
 mod settle;
 mod told;
-mod watch;
+pub(crate) mod watch;
 
 use std::sync::Arc;
 

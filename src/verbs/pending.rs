@@ -5,7 +5,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::key::Key;
 use crate::lease::Place;
-use crate::store::Store;
 
 type Keys = HashMap<(usize, Key), usize>;
 
@@ -13,11 +12,11 @@ static PENDING: LazyLock<Mutex<Keys>> = LazyLock::new(Mutex::default);
 
 /// A key whose completion is under way, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Pending((usize, Key));
+pub(super) struct Pending((usize, Key));
 
 impl Pending {
-    pub(crate) fn begin(store: &Arc<dyn Store>, key: &Key) -> Self {
-        let name = name(store, key);
+    pub(super) fn begin(place: &Place) -> Self {
+        let name = name(place);
         *keys().entry(name.clone()).or_default() += 1;
         Self(name)
     }
@@ -37,12 +36,12 @@ impl Drop for Pending {
 
 pub(super) fn is_pending(place: &Place) -> bool {
     let keys = keys();
-    !keys.is_empty() && keys.contains_key(&name(&place.store, &place.key))
+    !keys.is_empty() && keys.contains_key(&name(place))
 }
 
 /// One store of this process, by its address, and a key of it.
-fn name(store: &Arc<dyn Store>, key: &Key) -> (usize, Key) {
-    (Arc::as_ptr(store).cast::<()>() as usize, key.clone())
+fn name(place: &Place) -> (usize, Key) {
+    (Arc::as_ptr(&place.store).cast::<()>() as usize, place.key.clone())
 }
 
 fn keys() -> MutexGuard<'static, Keys> {

@@ -34,8 +34,6 @@ pub(crate) struct Settings {
     pub(crate) work_timeout: Option<Duration>,
     pub(crate) wait: Duration,
     pub(crate) cancel_safe: bool,
-    /// The work is itself a guard, which the shutdown stops: it says how its own work ended.
-    pub(crate) stops_itself: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) on_uncertain: Option<OnUncertain>,
 }
@@ -65,7 +63,6 @@ impl Settings {
             work_timeout: None,
             wait: if verb == Verb::Mutex { MUTEX_WAIT } else { Duration::ZERO },
             cancel_safe: false,
-            stops_itself: false,
             clock: system_clock(),
             on_uncertain: None,
         }

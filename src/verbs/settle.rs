@@ -3,8 +3,10 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use super::guard::{Interrupted, NotStarted, Plan, Ran, Reply, Uncertain};
+use futures_util::future::OptionFuture;
+
 use super::pending::Pending;
+use super::plan::{Plan, Ran, Reply, Uncertain};
 use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
 use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
@@ -34,7 +36,7 @@ enum Fate {
 
 /// What the end of the work means.
 pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
-    let (error, fate) = match end.told_apart() {
+    let (error, fate) = match end {
         End::Done(value) => return Ok(value),
         End::NotStarted(error) => (error, Fate::Undone),
         End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
@@ -47,18 +49,25 @@ pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
     Err(Unsuccessful { error, fate })
 }
 
-/// Settles the claim of work that ended, and replies. Goes on after the reply where the store did not take it.
-pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: Plan, mut reply: R) {
-    let (op, result) = match outcome(end) {
-        Ok(value) if plan.settings.verb == Verb::Mutex => (Op::Release(Ended::Fresh), Ok(value)),
-        Ok(value) => (Op::Complete(plan.note.clone()), Ok(value)),
+/// Settles the claims of work that ended, and replies. Goes on after the reply where the store did not take it.
+pub(super) async fn settle<T, R: Reply<T>>(
+    mut claim: Claim,
+    mut entity: Option<Claim>,
+    end: End<T>,
+    plan: Plan,
+    reply: R,
+) {
+    let (op, release, result) = match outcome(end) {
+        Ok(value) if plan.settings.verb == Verb::Mutex => {
+            (Op::Release(Ended::Fresh), Ended::Fresh, Ok(value))
+        }
+        Ok(value) => (Op::Complete(plan.note.clone()), Ended::Fresh, Ok(value)),
         Err(Unsuccessful { error, fate }) => match fate {
-            Fate::Released(ended) => (Op::Release(ended), Err(error)),
-            Fate::Undone => {
-                reply.undone();
-                (Op::Undo(claim.found()), Err(error))
+            Fate::Released(ended) => (Op::Release(ended), ended, Err(error)),
+            Fate::Undone => (Op::Undo(claim.found()), Ended::Fresh, Err(error)),
+            Fate::Cancelled if plan.settings.cancel_safe => {
+                (Op::Release(Ended::Unknown), Ended::Unknown, Err(error))
             }
-            Fate::Cancelled if plan.settings.cancel_safe => (Op::Release(Ended::Unknown), Err(error)),
             Fate::Cancelled => return reply.send(Err(error)),
         },
     };
@@ -67,10 +76,13 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     // While more of it is left than the first tries and a claim take that cannot be, and the usual
     // completion is spared this.
     let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
-    let mut pending = (completes && lapsing).then(|| Pending::begin(&plan.store, &plan.key));
-    let stored = within(PATIENCE, pin!(through(&mut claim, &op))).await;
+    let mut pending = (completes && lapsing).then(|| Pending::begin(claim.place()));
+    // Both at once: the work is over, so the entity need not wait for the key's trip, nor the key for the entity's.
+    let release = Op::Release(release);
+    let given_back = OptionFuture::from(entity.as_mut().map(|entity| Box::pin(in_time(entity, &release))));
+    let (stored, given_back) = tokio::join!(in_time(&mut claim, &op), given_back);
     if completes && stored.is_none() {
-        pending.get_or_insert_with(|| Pending::begin(&plan.store, &plan.key));
+        pending.get_or_insert_with(|| Pending::begin(claim.place()));
     }
     let uncertain = match (&stored, plan.settings.verb) {
         (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
@@ -86,34 +98,38 @@ pub(super) async fn settle<T, R: Reply<T>>(mut claim: Claim, end: End<T>, plan: 
     }
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
-    if stored.is_none() && !planted(Fault::DroppedCompletion) {
-        match Box::pin(through(&mut claim, &op)).await {
-            Commit::Recorded | Commit::AlreadyDone => {
-                tracing::info!(key = %plan.key, completes, "stored after the answer");
-            }
-            Commit::FencedOut => {
-                tracing::warn!(key = %plan.key, completes, "fenced out before it could be stored after the answer");
-            }
+    if planted(Fault::DroppedCompletion) {
+        return;
+    }
+    let late = async {
+        if stored.is_none() {
+            told_late(&mut claim, &op).await;
         }
+    };
+    let late_entity = async {
+        if let (Some(None), Some(entity)) = (given_back, &mut entity) {
+            told_late(entity, &release).await;
+        }
+    };
+    if stored.is_none() || given_back == Some(None) {
+        Box::pin(async { tokio::join!(late, late_entity) }).await;
     }
 }
 
-impl<T> End<T> {
-    /// The work of an outer guard may be an inner guard, whose error says how the work really ended.
-    fn told_apart(self) -> Self {
-        let Self::Failed(error) = self else { return self };
-        if let Some(panicked) = error.downcast_ref::<Panicked>() {
-            return Self::Panicked(panicked.message.clone());
-        }
-        if let Some(late) = error.downcast_ref::<TimedOut>() {
-            return Self::TimedOut(late.limit);
-        }
-        if error.is::<Interrupted>() {
-            return Self::Cancelled;
-        }
-        match error.downcast::<NotStarted>() {
-            Ok(refused) => Self::NotStarted(refused.0),
-            Err(error) => Self::Failed(error),
+/// Stores it before the answer, or `None`.
+async fn in_time(claim: &mut Claim, op: &Op) -> Option<Commit> {
+    within(PATIENCE, pin!(through(claim, op))).await
+}
+
+/// Stores it after the answer.
+async fn told_late(claim: &mut Claim, op: &Op) {
+    let commit = through(claim, op).await;
+    let key = &claim.place().key;
+    let completes = matches!(op, Op::Complete(_));
+    match commit {
+        Commit::Recorded | Commit::AlreadyDone => tracing::info!(%key, completes, "stored after the answer"),
+        Commit::FencedOut => {
+            tracing::warn!(%key, completes, "fenced out before it could be stored after the answer");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::guard::{Plan, Ran, Reply};
+use super::plan::{Plan, Ran, Reply};
 use super::settings::OnUncertain;
 use super::watch::unhurt;
 use crate::key::Key;

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-use super::guard::{Reply, message};
+use super::plan::Reply;
 use super::settings::Settings;
 use crate::lease::{Claim, Commit, Lease, RunError, claim_limit};
 use crate::store::record::Verb;
@@ -29,6 +29,9 @@ pub(super) enum End<T> {
     Cancelled,
 }
 
+/// What the work holds: its key, the entity that it needs besides, and the lease that it sees.
+pub(super) type Held<'a> = (&'a mut Claim, Option<&'a mut Claim>, &'a Lease);
+
 /// What a panic carries.
 pub(super) type Panic = Box<dyn Any + Send>;
 
@@ -36,15 +39,13 @@ pub(super) type Panic = Box<dyn Any + Send>;
 /// time limit or at shutdown. Stopping stops the work only, never what settles it. Without a claim nothing is renewed.
 pub(super) async fn watch<T, R: Reply<T>>(
     mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
-    held: Option<(&mut Claim, &Lease)>,
+    held: Option<Held<'_>>,
     settings: &Settings,
     reply: &mut R,
 ) -> End<T> {
-    let stop = Notify::new();
-    // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
-    let renewed = held.filter(|_| settings.renew && settings.verb != Verb::AtMostOnce);
+    let stop = CancellationToken::new();
     // Boxed, since most work is not renewed and should not carry its state.
-    let mut keeper = renewed.map(|(claim, lease)| Box::pin(keep(claim, lease, settings, &stop)));
+    let mut keeper = held.filter(|_| settings.renew).map(|held| Box::pin(keep_all(held, settings, &stop)));
     let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
@@ -62,13 +63,13 @@ pub(super) async fn watch<T, R: Reply<T>>(
                 }
             },
             limit = &mut late => break End::TimedOut(limit),
-            () = &mut cancelled, if !settings.stops_itself => break End::Cancelled,
+            () = &mut cancelled => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
             () = &mut closed, if !gone => gone = true,
         }
     };
     unhurt(|| drop(work));
-    stop.notify_one();
+    stop.cancel();
     if let Some(keeper) = keeper {
         // An error means that the renewal hangs; it may land later, on a condition that the completion makes false.
         let _ = tokio::time::timeout(GRACE, keeper).await;
@@ -88,8 +89,27 @@ pub(super) fn unhurt(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }
 
+/// Renews the key's lease, and the entity's.
+async fn keep_all((claim, entity, lease): Held<'_>, settings: &Settings, stop: &CancellationToken) {
+    let key = async {
+        // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
+        if settings.verb != Verb::AtMostOnce {
+            keep(claim, lease, settings, stop).await;
+        }
+    };
+    let entity = async {
+        let Some(entity) = entity else { return };
+        let own = Lease::of(entity);
+        keep(entity, &own, settings, stop).await;
+        if own.left().is_zero() {
+            lease.lose();
+        }
+    };
+    tokio::join!(key, entity);
+}
+
 /// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
-async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Notify) {
+async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &CancellationToken) {
     let began = claim.since().clone();
     // Counted from when the lease was, and not from the answer: a slow store has less time to renew in.
     let next = |claim: &Claim| claim.left().saturating_sub(settings.lease / 3 * 2);
@@ -97,7 +117,7 @@ async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Noti
     loop {
         tokio::select! {
             biased;
-            () = stop.notified() => return,
+            () = stop.cancelled() => return,
             () = tokio::time::sleep(nap) => {}
         }
         if began.elapsed() >= settings.max_hold {
@@ -117,4 +137,10 @@ async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Noti
             }
         }
     }
+}
+
+/// What a panic said.
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
