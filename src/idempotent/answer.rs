@@ -14,7 +14,7 @@ use super::handler::{HandlerFailed, inside};
 use super::keys::Unkeyed;
 use super::report::{self, Report};
 use crate::key::{Consumer, Key};
-use crate::lease::{Lease, RunError, Skip};
+use crate::lease::{Lease, Place, RunError, Skip};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
@@ -29,7 +29,8 @@ const LONGEST_RETRY: u64 = 600;
 pub(super) struct Answering {
     pub(super) config: Arc<Config>,
     pub(super) delivery: Delivery,
-    pub(super) key: Option<Key>,
+    /// Where its key stands; `None` for a message without one.
+    pub(super) place: Option<Arc<Place>>,
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
@@ -49,7 +50,7 @@ impl Reply<Response<Bytes>> for Answering {
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
         let Judged { verdict, response, answered, error } = self.judged(result);
         let about = About {
-            key: self.key.as_ref(),
+            key: self.place.as_ref().map(|place| &place.key),
             delivery: Some(&self.delivery),
             fence: self.lease.as_ref().map(Lease::fence),
             answered,
@@ -93,7 +94,7 @@ impl Answering {
     }
 
     fn ran(&self, Ran { value, uncertain }: Ran<Response<Bytes>>) -> Judged {
-        let outcome = match (&self.key, uncertain) {
+        let outcome = match (&self.place, uncertain) {
             (None, _) => Outcome::Unguarded,
             (Some(_), None) => Outcome::Ran,
             (Some(_), Some(_)) => Outcome::Uncertain,

@@ -10,6 +10,7 @@ use crate::disabled::{Misplaced, disabled};
 use crate::key::{Consumer, InvalidKey};
 use crate::pubsub::{KeyRule, KeyRuleError, Outcome};
 use crate::store::Store;
+use crate::time::Clock;
 use crate::verbs::{InvalidSetting, Settings, wait_checked};
 
 /// What to do with a message that has no key.
@@ -41,6 +42,7 @@ pub(super) struct Config {
     pub(super) consumer: Result<Consumer, InvalidKey>,
     pub(super) store: Arc<dyn Store>,
     pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) key: KeyRule,
     pub(super) serialize: Option<KeyRule>,
     pub(super) serialize_wait: Duration,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::answer::Refusal;
 use super::config::{Config, PayloadCheck, Unguarded};
 use crate::key::{Consumer, InvalidKey, Key, join};
-use crate::lease::{Note, RunError};
-use crate::pubsub::{CloudEvent, Delivery, KeyRule, Shape};
+use crate::lease::{Place, RunError};
+use crate::pubsub::{Delivery, KeyRule, Shape};
 
 /// The keys of one push.
 pub(super) struct Keys {
-    pub(super) key: Key,
+    pub(super) place: Arc<Place>,
     /// Of `serialize`.
-    pub(super) entity: Option<Key>,
+    pub(super) entity: Option<Arc<Place>>,
     /// Of the data, where it is checked.
     pub(super) digest: Option<[u8; 32]>,
 }
@@ -35,12 +35,13 @@ impl Keys {
                 Unguarded::Refuse => Err(Unkeyed::of(delivery, "key").into()),
             };
         };
+        let place = |key| Arc::new(Place { store: config.store.clone(), key, clock: config.clock.clone() });
         let key = Key::new(consumer, text).map_err(RunError::Key)?;
         let digest = match config.check {
             PayloadCheck::Off => None,
             PayloadCheck::Alert | PayloadCheck::Refuse => Some(delivery.digest()?),
         };
-        Ok(Some(Self { key, entity, digest }))
+        Ok(Some(Self { place: place(key), entity: entity.map(place), digest }))
     }
 }
 
@@ -48,12 +49,6 @@ impl Keys {
 fn entity(rule: &KeyRule, consumer: &Consumer, text: String) -> Result<Key, InvalidKey> {
     let scope = rule.scope_name().unwrap_or(consumer.as_str()).to_owned();
     Key::new(Consumer::reserved("serialize"), join(&[scope, text]))
-}
-
-/// Who works on the key, for its duplicates to be told.
-pub(super) fn note(delivery: &Delivery) -> Note {
-    let id = delivery.message_id().or_else(|| delivery.event().map(CloudEvent::id));
-    Note { message: id.map(Arc::from), delivery: delivery.subscription().map(Arc::from) }
 }
 
 /// A message that gives no key. Nothing was claimed; answer 422.

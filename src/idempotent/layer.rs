@@ -14,7 +14,7 @@ use crate::key::Consumer;
 use crate::pubsub::{KeyRule, Outcome, extract::BODY_LIMIT};
 use crate::store::record::Verb;
 use crate::store::{BoxError, Store};
-use crate::time::Clock;
+use crate::time::{Clock, system_clock};
 use crate::verbs::{MUTEX_WAIT, Settings};
 
 /// What the whole process may buffer of bodies by default: half of a Cloud Run instance's 512 MiB.
@@ -48,6 +48,7 @@ impl IdempotentLayer {
             consumer: Consumer::new(consumer),
             store,
             settings: Settings::new(Verb::Lock),
+            clock: system_clock(),
             key: KeyRule::default(),
             serialize: None,
             serialize_wait: MUTEX_WAIT,
@@ -171,7 +172,7 @@ impl IdempotentLayer {
 
     /// Counts leases by another clock: for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.config.settings.clock = clock;
+        self.config.clock = clock;
         self
     }
 

@@ -15,7 +15,7 @@ use super::answer::{Answering, refuse};
 use super::body;
 use super::config::Config;
 use super::handler::Handler;
-use super::keys::{self, Keys};
+use super::keys::Keys;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
 use crate::pubsub::extract::lift_body_limit;
@@ -102,7 +102,7 @@ where
     let answering = Answering {
         config: config.clone(),
         delivery: delivery.clone(),
-        key: keys.as_ref().map(|keys| keys.key.clone()),
+        place: keys.as_ref().map(|keys| keys.place.clone()),
         lease: None,
         sender,
         buffered,
@@ -110,9 +110,7 @@ where
     let handler = Handler { ready, request, response_limit: config.response_limit };
     let answer = match keys {
         Some(keys) => start(keys, &config, &delivery, handler, answering, answer).await,
-        None => {
-            attached(guard::unguarded(handler.run(None), config.settings.clone(), answering), answer).await
-        }
+        None => attached(guard::unguarded(handler.run(None), config.settings, answering), answer).await,
     };
     answer.unwrap_or_else(|| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
 }
@@ -140,12 +138,12 @@ where
     B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
-    let Keys { key, entity, digest } = keys;
-    let (store, settings, note) = (config.store.clone(), config.settings.clone(), keys::note(delivery));
-    let entity = entity.map(|key| {
-        let settings = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings.clone() };
-        Box::new(Plan { key, store: store.clone(), settings, digest: None, note: note.clone(), entity: None })
+    let Keys { place, entity, digest } = keys;
+    let (settings, note) = (config.settings, delivery.note());
+    let entity = entity.map(|place| {
+        let settings = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings };
+        Box::new(Plan { place, settings, digest: None, note: note.clone(), entity: None })
     });
-    let plan = Plan { key, store, settings, digest, note, entity };
+    let plan = Plan { place, settings, digest, note, entity };
     attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer)
 }

@@ -1,6 +1,7 @@
 //! Claiming a key: a conditional create first, then whatever stands is decided anew, within a third of the lease.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::machine::{self, Ask, Commit, Verdict};
@@ -29,7 +30,7 @@ pub(crate) enum Claimed {
 #[derive(Debug)]
 #[must_use = "a claim that is dropped is given back"]
 pub(crate) struct Claim {
-    pub(super) place: Place,
+    pub(super) place: Arc<Place>,
     /// Our holder: what makes a record ours, whatever was written since.
     pub(super) me: Id,
     // Behind a pointer, since it is handed from future to future.
@@ -71,7 +72,7 @@ impl Claim {
         }
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Arc<Place> {
         &self.place
     }
 
@@ -103,7 +104,7 @@ impl Drop for Claim {
 /// # Errors
 /// [`StoreError`] if the store failed or took longer than a third of the lease. A write that may
 /// land later is undone in the background; the work must not start: 503.
-pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreError> {
+pub(crate) async fn claim(place: Arc<Place>, mut ask: Ask) -> Result<Claimed, StoreError> {
     if planted(Fault::NoToken) {
         ask.holder = NOBODY;
     }
@@ -124,7 +125,7 @@ pub(crate) async fn claim(place: Place, mut ask: Ask) -> Result<Claimed, StoreEr
 }
 
 struct Attempt {
-    place: Place,
+    place: Arc<Place>,
     ask: Ask,
     /// What stands, as far as we know: the condition of the next write.
     standing: Option<Stored>,

@@ -40,7 +40,8 @@ const CLAIM: Duration = Duration::from_secs(10);
 /// How often a condition that still holds, or a store that still fails, is tried again in one go.
 const TRIES: u32 = 6;
 
-/// A key on a store, under a clock: what every write needs.
+/// A key on a store, under a clock: what every write needs. Shared by all that works on one message, so
+/// that what all messages share is counted once for each.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) store: Arc<dyn Store>,

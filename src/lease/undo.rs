@@ -1,5 +1,6 @@
 //! Undoing an abandoned claim, in the background: by a write on the same condition, never by a look-up alone.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::machine::{self, Ask, Op};
@@ -33,7 +34,7 @@ pub(super) fn give_back(claim: &Claim) {
 }
 
 /// Makes a claim impossible that was sent on `condition` and may still land, or gives it back if it has.
-pub(super) fn forestall(place: Place, ask: Ask, condition: Option<Stored>) {
+pub(super) fn forestall(place: Arc<Place>, ask: Ask, condition: Option<Stored>) {
     in_background(async move {
         let began = Stopwatch::start(&place.clock);
         let mut tries = 0;
@@ -50,7 +51,7 @@ pub(super) fn forestall(place: Place, ask: Ask, condition: Option<Stored>) {
 }
 
 /// One try: whether the claim can land no more and does not stand.
-async fn forestalled(place: &Place, ask: &Ask, condition: Option<&Stored>) -> Result<bool, StoreError> {
+async fn forestalled(place: &Arc<Place>, ask: &Ask, condition: Option<&Stored>) -> Result<bool, StoreError> {
     let version = condition.map(|stored| &stored.version);
     let standing = if planted(Fault::LookUpOnly) {
         place.read().await?

@@ -36,7 +36,7 @@ impl Attributes {
     pub(super) fn from_json(fields: Fields<'_>) -> Result<Self, Refused> {
         let mut attributes = Self::default();
         for (name, value) in fields.0 {
-            attributes.insert(&name, text("attributes", value)?)?;
+            attributes.insert(&name, text("attributes", value)?.into_owned())?;
         }
         Ok(attributes)
     }

@@ -138,7 +138,7 @@ fn structured(body: &Bytes) -> Result<(CloudEvent, Message), Refused> {
             ("data", _) if data.is_none() => data = Some(value),
             ("data_base64", _) if base64.is_none() => base64 = Some(value),
             ("data" | "data_base64", _) => return Err(Refused::twice(&name)),
-            (_, Some(b'"')) => all.insert(&name, text("attribute", value)?)?,
+            (_, Some(b'"')) => all.insert(&name, text("attribute", value)?.into_owned())?,
             (_, Some(b'{' | b'[')) => {
                 return Err(Refused::Field {
                     field: "attribute",
@@ -159,7 +159,7 @@ fn structured(body: &Bytes) -> Result<(CloudEvent, Message), Refused> {
         (Some(value), None) => match quoted(body, value).filter(|_| !event.carries_json()) {
             None => Payload::Raw(body.slice_ref(value.get().as_bytes())),
             Some(plain) if !plain.contains(&b'\\') => Payload::Raw(plain),
-            Some(_) => Payload::Raw(text("data", value)?.into()),
+            Some(_) => Payload::Raw(text("data", value)?.into_owned().into()),
         },
     };
     let message = event.message(payload)?;

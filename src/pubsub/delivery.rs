@@ -13,6 +13,7 @@ use super::cloud_event::{self, CloudEvent};
 use super::refused::{BadData, Refused};
 use super::unwrapped;
 use super::wrapped::{self, Message};
+use crate::lease::Note;
 
 /// How a delivery was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,6 +148,13 @@ impl Delivery {
             column: error.column(),
             detail: Arc::new(error),
         })
+    }
+
+    /// Who works on its key, for the key's duplicates to be told.
+    pub(crate) fn note(&self) -> Note {
+        let message = self.0.message.id.clone().filter(|_| self.message_id().is_some());
+        let event = || self.event().map(|event| event.id().into());
+        Note { message: message.or_else(event), delivery: self.0.message.subscription.clone() }
     }
 
     /// The SHA-256 of the data, never of attributes. Holds no decoded copy.

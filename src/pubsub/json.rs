@@ -1,7 +1,9 @@
 //! JSON one level at a time: what is not looked at stays a slice of the body.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::value::MapAccessDeserializer;
@@ -65,23 +67,29 @@ pub(super) fn known(value: Option<&RawValue>) -> Option<&RawValue> {
     value.filter(|value| value.get() != "null")
 }
 
-/// A string, without its escapes.
-pub(super) fn text(field: &'static str, value: &RawValue) -> Result<String, Refused> {
-    serde_json::from_str(value.get()).map_err(|_| Refused::Field { field, expected: "a string" })
+/// A string, without its escapes. Most have none and stay where they lie.
+pub(super) fn text<'a>(field: &'static str, value: &'a RawValue) -> Result<Cow<'a, str>, Refused> {
+    let plain = value.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match plain.filter(|text| !text.contains('\\')) {
+        Some(text) => Ok(Cow::Borrowed(text)),
+        None => serde_json::from_str(value.get())
+            .map(Cow::Owned)
+            .map_err(|_| Refused::Field { field, expected: "a string" }),
+    }
 }
 
 /// One text in two spellings, which must agree where both came.
 pub(super) fn either(
     field: &'static str,
     spellings: [Option<&RawValue>; 2],
-) -> Result<Option<String>, Refused> {
+) -> Result<Option<Arc<str>>, Refused> {
     match spellings.map(known) {
         // Pub/Sub writes both in the same way.
         [Some(one), Some(other)] if one.get() != other.get() => {
             let (one, other) = (text(field, one)?, text(field, other)?);
-            if one == other { Ok(Some(one)) } else { Err(Refused::twice(field)) }
+            if one == other { Ok(Some(one.into())) } else { Err(Refused::twice(field)) }
         }
-        [Some(one), _] | [None, Some(one)] => text(field, one).map(Some),
+        [Some(one), _] | [None, Some(one)] => text(field, one).map(|text| Some(text.into())),
         [None, None] => Ok(None),
     }
 }

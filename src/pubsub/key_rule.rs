@@ -142,6 +142,10 @@ impl KeyRule {
     /// [`KeyRuleError`]: answer 500 and do not ack. The message is not at fault, the rule is.
     pub fn resolve(&self, delivery: &Delivery) -> Result<Option<String>, KeyRuleError> {
         self.check()?;
+        if let (None, [part]) = (&self.scope, &self.parts[..]) {
+            // The usual rule, whose text is the key as it is.
+            return Ok(part.find(delivery)?.filter(|text| !is_blank(text)));
+        }
         let mut found: Vec<String> = self.scope_name().map(str::to_owned).into_iter().collect();
         for part in &self.parts {
             match part.find(delivery)? {

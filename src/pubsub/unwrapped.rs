@@ -1,5 +1,7 @@
 //! The unwrapped push: the message's data is the body, everything else is a header.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
@@ -68,7 +70,7 @@ pub(super) fn decode(headers: &HeaderMap, body: &Bytes) -> Result<Message, Refus
 }
 
 /// The one value that all headers of these names have. Two would let an attribute choose.
-pub(super) fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, Refused> {
+pub(super) fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<Arc<str>>, Refused> {
     let mut found: Option<&str> = None;
     for name in names {
         for value in headers.get_all(*name) {
@@ -79,7 +81,7 @@ pub(super) fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<Strin
             found = Some(value);
         }
     }
-    Ok(found.map(str::to_owned))
+    Ok(found.map(Arc::from))
 }
 
 /// Attributes are UTF-8, also where HTTP would have headers ASCII.

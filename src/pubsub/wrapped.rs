@@ -1,5 +1,7 @@
 //! The wrapped push: an envelope of JSON around one message.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,13 +14,13 @@ use super::refused::Refused;
 
 /// What every shape is read into.
 pub(super) struct Message {
-    pub(super) id: Option<String>,
+    pub(super) id: Option<Arc<str>>,
     /// As it was sent; read when somebody asks.
-    pub(super) publish_time: Option<String>,
-    pub(super) ordering_key: Option<String>,
+    pub(super) publish_time: Option<Arc<str>>,
+    pub(super) ordering_key: Option<Arc<str>>,
     pub(super) attributes: Attributes,
     pub(super) payload: Payload,
-    pub(super) subscription: Option<String>,
+    pub(super) subscription: Option<Arc<str>>,
     pub(super) attempt: Option<u32>,
 }
 
@@ -99,7 +101,8 @@ pub(super) fn decode(body: &Bytes) -> Result<Option<Message>, Refused> {
         publish_time: inner
             .publish_time
             .or(inner.publish_time_snake)
-            .and_then(|time| text("publishTime", time).ok()),
+            .and_then(|time| text("publishTime", time).ok())
+            .map(Into::into),
         ordering_key: either("orderingKey", [inner.ordering_key, inner.ordering_key_snake])?,
         attributes,
         payload: Payload::Base64(data),

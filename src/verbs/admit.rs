@@ -9,10 +9,9 @@ use futures_util::FutureExt as _;
 use super::pending::is_pending;
 use super::plan::{Plan, Reply};
 use super::settings::Settings;
-use crate::key::Key;
 use crate::lease::{Ask, Claim, Claimed, Commit, Misuse, Place, RunError, Shutdown, Skip, claim, undo_room};
 use crate::random;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use crate::task;
 
 /// How much work may go on without its caller. Over it nothing new is admitted.
@@ -20,26 +19,25 @@ const DETACHED_LIMIT: usize = 1024;
 /// How often a waiter looks whether the holder is through.
 const POLL: Duration = Duration::from_millis(250);
 
-type Held = (Arc<dyn Store>, Key);
-
 tokio::task_local! {
-    /// The keys that the running work holds, each with its store.
-    static HOLDS: Vec<Held>;
+    /// The keys that the running work holds, each on its store.
+    static HOLDS: Vec<Arc<Place>>;
 }
 
 /// Runs the work of a plan so that it is known which keys it holds.
 pub(super) fn holding<W: Future>(plan: &Plan, work: W) -> impl Future<Output = W::Output> {
     let mut holds = HOLDS.try_with(Clone::clone).unwrap_or_default();
-    holds.extend(plan.keys().map(|plan| (plan.store.clone(), plan.key.clone())));
+    holds.extend(plan.keys().map(|plan| plan.place.clone()));
     HOLDS.scope(holds, work)
 }
 
 /// What can be said before the store is asked.
 pub(super) fn admissible(plan: &Plan) -> Result<(), RunError> {
     for plan in plan.keys() {
-        let held = |(store, key): &Held| Arc::ptr_eq(store, &plan.store) && *key == plan.key;
+        let held =
+            |held: &Arc<Place>| Arc::ptr_eq(&held.store, &plan.place.store) && held.key == plan.place.key;
         if HOLDS.try_with(|holds| holds.iter().any(held)).unwrap_or_default() {
-            return Err(RunError::Misuse(Misuse::Reentrant { key: plan.key.clone() }));
+            return Err(RunError::Misuse(Misuse::Reentrant { key: plan.place.key.clone() }));
         }
     }
     if task::draining() {
@@ -96,12 +94,10 @@ impl From<Busy> for RunError {
 
 /// Claims the key, and waits for a live holder as long as the settings allow and the caller is there.
 pub(super) async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<Claim, RunError> {
-    let place =
-        Place { store: plan.store.clone(), key: plan.key.clone(), clock: plan.settings.clock.clone() };
     let until = tokio::time::Instant::now() + plan.settings.wait;
     let mut waited = false;
     loop {
-        let busy = match ask(plan, &place).await? {
+        let busy = match ask(plan).await? {
             Ok(_) if task::draining() => return Err(RunError::Shutdown(Shutdown)),
             // Dropped, the claim is given back.
             Ok(_) if waited && reply.closed().now_or_never().is_some() => Busy::Held(Duration::ZERO),
@@ -127,20 +123,20 @@ pub(super) async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<C
 }
 
 /// One try.
-async fn ask(plan: &Plan, place: &Place) -> Result<Result<Claim, Busy>, RunError> {
-    if is_pending(place) {
+async fn ask(plan: &Plan) -> Result<Result<Claim, Busy>, RunError> {
+    if is_pending(&plan.place) {
         return Ok(Err(Busy::Pending));
     }
     let Settings { verb, lease, ttl, .. } = plan.settings;
     let mut ask = Ask::new(verb, lease, ttl, random::id());
     ask.digest = plan.digest;
     ask.note = plan.note.clone();
-    match claim(place.clone(), ask).await.map_err(RunError::Store)? {
+    match claim(plan.place.clone(), ask).await.map_err(RunError::Store)? {
         Claimed::Won(claim) => Ok(Ok(claim)),
         Claimed::Held { left } => Ok(Err(Busy::Held(left))),
         Claimed::Done { receipt, conflict } => Err(RunError::Skipped(Skip::Duplicate { receipt, conflict })),
         Claimed::Misuse { stands } => {
-            Err(RunError::Misuse(Misuse::WrongVerb { key: plan.key.clone(), stands, asked: verb }))
+            Err(RunError::Misuse(Misuse::WrongVerb { key: plan.place.key.clone(), stands, asked: verb }))
         }
     }
 }

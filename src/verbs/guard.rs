@@ -10,7 +10,7 @@ use super::admit::{admissible, admit, enter, holding};
 use super::plan::{Plan, Ran, Reply};
 use super::settings::Settings;
 use super::settle::{self, settle};
-use super::told::Told;
+use super::told::{OnUncertain, Told};
 use super::watch::{End, Panic, watch};
 use crate::disabled::disabled;
 use crate::lease::{Claim, Lease, Misuse, RunError, Shutdown};
@@ -18,14 +18,14 @@ use crate::store::BoxError;
 use crate::task::{self, attached};
 
 /// Runs the work under the key. Dropping this future stops nothing: the rest runs as a tracked task.
-pub(crate) async fn run<T, F, W>(plan: Plan, work: F) -> Result<Ran<T>, RunError>
+pub(super) async fn run<T, F, W>(plan: Plan, hook: Option<OnUncertain>, work: F) -> Result<Ran<T>, RunError>
 where
     T: Send + 'static,
     F: FnOnce(Lease) -> W + Send + 'static,
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
 {
     let (reply, result) = oneshot::channel();
-    let reply = Told::new(&plan, reply);
+    let reply = Told::new(&plan, hook, reply);
     // The work answers before it ends, unless the runtime itself goes away.
     attached(start(plan, work, reply), result).await.unwrap_or(Err(RunError::Shutdown(Shutdown)))
 }
@@ -45,7 +45,7 @@ where
         Ok(false) => {}
         // Rare, so its state is not carried by all others.
         Ok(true) => {
-            let lease = Lease::unguarded(&plan.key, plan.settings.lease, &plan.settings.clock);
+            let lease = Lease::unguarded(&plan.place.key, plan.settings.lease, &plan.place.clock);
             return Box::pin(unguarded(async move { work(lease).await }, plan.settings, reply)).await;
         }
         Err(switch) => return reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),

@@ -9,10 +9,11 @@ use std::time::Duration;
 use super::guard;
 use super::plan::Plan;
 use super::settings::Settings;
+use super::told::OnUncertain;
 use crate::key::{InvalidKey, Key};
-use crate::lease::{Lease, Misuse, Note, RunError, Skip};
+use crate::lease::{Lease, Misuse, Note, Place, RunError, Skip};
 use crate::store::{BoxError, Store};
-use crate::time::Clock;
+use crate::time::{Clock, system_clock};
 
 /// Marks a [`Guarded`] of [`lock`](super::lock).
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,8 @@ pub struct Guarded<V> {
     key: Result<Key, InvalidKey>,
     store: Arc<dyn Store>,
     settings: Settings,
+    clock: Arc<dyn Clock>,
+    on_uncertain: Option<OnUncertain>,
     verb: PhantomData<V>,
 }
 
@@ -73,7 +76,15 @@ impl<V> fmt::Debug for Guarded<V> {
 
 impl<V: sealed::Named> Guarded<V> {
     pub(super) fn new(key: Result<Key, InvalidKey>, store: &Arc<dyn Store>) -> Self {
-        Self { key, store: store.clone(), settings: Settings::new(V::VERB), verb: PhantomData }
+        let settings = Settings::new(V::VERB);
+        Self {
+            key,
+            store: store.clone(),
+            settings,
+            clock: system_clock(),
+            on_uncertain: None,
+            verb: PhantomData,
+        }
     }
 
     /// How long the claim excludes others: longer than the work can take. Default 15 minutes.
@@ -118,13 +129,13 @@ impl<V: sealed::Named> Guarded<V> {
 
     /// Counts the lease by another clock: for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.settings.clock = clock;
+        self.clock = clock;
         self
     }
 
     /// Is told of a key whose work succeeded although nobody recorded it. A panic in it changes nothing.
     pub fn on_uncertain(mut self, hook: impl Fn(&Key) + Send + Sync + 'static) -> Self {
-        self.settings.on_uncertain = Some(Arc::new(hook));
+        self.on_uncertain = Some(Arc::new(hook));
         self
     }
 
@@ -136,15 +147,9 @@ impl<V: sealed::Named> Guarded<V> {
     {
         let key = self.key.map_err(RunError::Key)?;
         self.settings.checked().map_err(|setting| RunError::Misuse(Misuse::Setting(setting.to_string())))?;
-        let plan = Plan {
-            key,
-            store: self.store,
-            settings: self.settings,
-            digest: None,
-            note: Note::default(),
-            entity: None,
-        };
-        guard::run(plan, work).await.map(|ran| ran.value)
+        let place = Arc::new(Place { store: self.store, key, clock: self.clock });
+        let plan = Plan { place, settings: self.settings, digest: None, note: Note::default(), entity: None };
+        guard::run(plan, self.on_uncertain, work).await.map(|ran| ran.value)
     }
 }
 

@@ -4,15 +4,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::settings::Settings;
-use crate::key::Key;
-use crate::lease::{Lease, Note, RunError};
-use crate::store::Store;
+use crate::lease::{Lease, Note, Place, RunError};
 
 /// What is to be guarded.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) key: Key,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) place: Arc<Place>,
     pub(crate) settings: Settings,
     pub(crate) digest: Option<[u8; 32]>,
     pub(crate) note: Note,

@@ -1,12 +1,8 @@
 //! The settings that all verbs share, and what is refused when they are built.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::key::Key;
 use crate::store::record::Verb;
-use crate::time::{Clock, system_clock};
 
 /// 15 minutes: longer than any push request may take, whose limit is 10 (the ack deadline).
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(15 * 60);
@@ -21,10 +17,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// Over a century no store's timestamp is safe.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// A hook that is told of a key whose work succeeded although nobody recorded it.
-pub(crate) type OnUncertain = Arc<dyn Fn(&Key) + Send + Sync>;
-
-#[derive(Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) verb: Verb,
     pub(crate) lease: Duration,
@@ -34,22 +27,6 @@ pub(crate) struct Settings {
     pub(crate) work_timeout: Option<Duration>,
     pub(crate) wait: Duration,
     pub(crate) cancel_safe: bool,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) on_uncertain: Option<OnUncertain>,
-}
-
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("verb", &self.verb)
-            .field("lease", &self.lease)
-            .field("ttl", &self.ttl)
-            .field("renew", &self.renew)
-            .field("work_timeout", &self.work_timeout)
-            .field("wait", &self.wait)
-            .field("cancel_safe", &self.cancel_safe)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Settings {
@@ -63,8 +40,6 @@ impl Settings {
             work_timeout: None,
             wait: if verb == Verb::Mutex { MUTEX_WAIT } else { Duration::ZERO },
             cancel_safe: false,
-            clock: system_clock(),
-            on_uncertain: None,
         }
     }
 

@@ -94,7 +94,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
         (None, Verb::Lock) => Some(Uncertain::Unrecorded),
     };
     if let (Some(Commit::FencedOut), false) = (&stored, completes) {
-        tracing::info!(key = %plan.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
+        tracing::info!(key = %plan.place.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
     }
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));

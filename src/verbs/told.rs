@@ -1,17 +1,21 @@
 //! The reply of the verbs: hands the result to whoever awaits it, and tells of what must not pass in silence.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use super::plan::{Plan, Ran, Reply};
-use super::settings::OnUncertain;
 use super::watch::unhurt;
 use crate::key::Key;
-use crate::lease::{Lease, RunError, Skip};
+use crate::lease::{Lease, Place, RunError, Skip};
 use crate::store::record::{Progress, Verb};
+
+/// A hook that is told of a key whose work succeeded although nobody recorded it.
+pub(super) type OnUncertain = Arc<dyn Fn(&Key) + Send + Sync>;
 
 /// Made of a plan, called whether its caller is there or not: so an operator is told also where the caller hung up.
 pub(super) struct Told<T> {
-    key: Key,
+    place: Arc<Place>,
     verb: Verb,
     hook: Option<OnUncertain>,
     began: bool,
@@ -19,15 +23,12 @@ pub(super) struct Told<T> {
 }
 
 impl<T> Told<T> {
-    pub(super) fn new(plan: &Plan, result: oneshot::Sender<Result<Ran<T>, RunError>>) -> Self {
-        let Plan { key, settings, .. } = plan;
-        Self {
-            key: key.clone(),
-            verb: settings.verb,
-            hook: settings.on_uncertain.clone(),
-            began: false,
-            result,
-        }
+    pub(super) fn new(
+        plan: &Plan,
+        hook: Option<OnUncertain>,
+        result: oneshot::Sender<Result<Ran<T>, RunError>>,
+    ) -> Self {
+        Self { place: plan.place.clone(), verb: plan.settings.verb, hook, began: false, result }
     }
 }
 
@@ -41,11 +42,12 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
     }
 
     fn send(self, result: Result<Ran<T>, RunError>) {
-        let Self { key, verb, hook, began, result: sender } = self;
+        let Self { place, verb, hook, began, result: sender } = self;
+        let key = &place.key;
         match &result {
             Ok(Ran { uncertain: Some(why), .. }) => {
                 tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
-                unhurt(|| drop(hook.inspect(|hook| hook(&key))));
+                unhurt(|| drop(hook.inspect(|hook| hook(key))));
             }
             Err(error) if verb == Verb::AtMostOnce && (began || is_lost(error)) => {
                 tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");

@@ -69,7 +69,7 @@ impl Client {
         let mut ask = Ask::new(self.verb, self.lease, self.ttl, random::id());
         ask.digest = self.digest;
         ask.note = self.note.clone();
-        claim(self.place.clone(), ask).await
+        claim(Arc::new(self.place.clone()), ask).await
     }
 
     /// The answer to a claim; while the store fails, the delivery comes again.
