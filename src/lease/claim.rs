@@ -128,7 +128,7 @@ struct Attempt {
     place: Arc<Place>,
     ask: Ask,
     /// What stands, as far as we know: the condition of the next write.
-    standing: Option<Stored>,
+    standing: Option<Box<Stored>>,
     /// What the key's duplicates were told when the last write was sent. Our own mark, once it
     /// landed, says nothing of that.
     found: Option<Receipt>,
@@ -147,7 +147,7 @@ impl Attempt {
             if let Some(claim) = self.own() {
                 return Ok(Claimed::Won(claim));
             }
-            let next = match machine::claim(&self.ask, self.standing.as_ref(), self.place.stamp()) {
+            let next = match machine::claim(&self.ask, self.standing.as_deref(), self.place.stamp()) {
                 Verdict::Take(next) => next,
                 Verdict::Held { left } => return Ok(Claimed::Held { left }),
                 Verdict::Done { receipt, conflict } => return Ok(Claimed::Done { receipt, conflict }),
@@ -198,7 +198,7 @@ impl Attempt {
         loop {
             match self.place.read().await {
                 Ok(standing) => {
-                    self.stands(standing);
+                    self.stands(standing.map(Box::new));
                     return Ok(());
                 }
                 Err(error) if error.is_transient() && tries < TRIES => pause(tries).await,
@@ -209,8 +209,8 @@ impl Attempt {
     }
 
     /// Another record than before makes every write that was sent impossible, unless it is our own.
-    fn stands(&mut self, standing: Option<Stored>) {
-        let version = |stored: &Option<Stored>| stored.as_ref().map(|stored| stored.version.clone());
+    fn stands(&mut self, standing: Option<Box<Stored>>) {
+        let version = |stored: &Option<Box<Stored>>| stored.as_ref().map(|stored| stored.version.clone());
         let ours = standing.as_ref().is_some_and(|stored| stored.record.holder == Some(self.ask.holder));
         if version(&standing) != version(&self.standing) && !ours {
             self.sent = false;

@@ -43,7 +43,7 @@ impl Claim {
                     }
                     return Ok(Commit::Recorded);
                 }
-                Ok(Swap::Lost(Standing::Is(stored))) => Ok(Some(stored)),
+                Ok(Swap::Lost(Standing::Is(stored))) => Ok(Some(*stored)),
                 Ok(Swap::Lost(Standing::Absent)) => Ok(None),
                 Ok(Swap::Lost(Standing::Unknown)) => self.place.read().await,
                 Err(error) if error.is_transient() => {

@@ -34,14 +34,14 @@ pub(super) fn give_back(claim: &Claim) {
 }
 
 /// Makes a claim impossible that was sent on `condition` and may still land, or gives it back if it has.
-pub(super) fn forestall(place: Arc<Place>, ask: Ask, condition: Option<Stored>) {
+pub(super) fn forestall(place: Arc<Place>, ask: Ask, condition: Option<Box<Stored>>) {
     in_background(async move {
         let began = Stopwatch::start(&place.clock);
         let mut tries = 0;
         // A claim that lands after that heals by lapsing. Steadily counted: a wall clock that is set
         // forward must not end it, since a mark that lands then would stand for its whole ttl.
         while began.steady() < ask.lease {
-            match forestalled(&place, &ask, condition.as_ref()).await {
+            match forestalled(&place, &ask, condition.as_deref()).await {
                 Ok(true) => return,
                 Ok(false) | Err(_) => pause(tries).await,
             }
@@ -59,7 +59,7 @@ async fn forestalled(place: &Arc<Place>, ask: &Ask, condition: Option<&Stored>) 
         let next = machine::forestall(ask, condition, place.stamp());
         match place.swap(version, &next).await? {
             Swap::Written(_) => return Ok(true),
-            Swap::Lost(Standing::Is(stored)) => Some(stored),
+            Swap::Lost(Standing::Is(stored)) => Some(*stored),
             Swap::Lost(Standing::Absent) => None,
             Swap::Lost(Standing::Unknown) => place.read().await?,
         }

@@ -93,7 +93,7 @@ impl Memory {
             (None, Some(_)) => return Ok(Swap::Lost(Standing::Absent)),
             (Some(entry), seen) => {
                 if seen.and_then(Version::as_number) != Some(entry.version) {
-                    return Ok(Swap::Lost(Standing::Is(self.stored(entry)?)));
+                    return Ok(Swap::Lost(Standing::Is(Box::new(self.stored(entry)?))));
                 }
                 let version = self.next_version();
                 next.clone_into(&mut entry.record);

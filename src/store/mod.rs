@@ -66,7 +66,7 @@ pub enum Swap {
 #[derive(Debug, Clone)]
 pub enum Standing {
     /// This record.
-    Is(Stored),
+    Is(Box<Stored>),
     /// No record.
     Absent,
     /// The store could not say in the same trip: read.

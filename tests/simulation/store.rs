@@ -105,7 +105,9 @@ impl World {
                 inner.records.insert(key.clone(), Entry { record: next.clone(), version, written: now });
                 Swap::Written(Version::number(version))
             } else if self.schedule.tells {
-                Swap::Lost(standing.map_or(Standing::Absent, |entry| Standing::Is(Self::stored(entry))))
+                Swap::Lost(
+                    standing.map_or(Standing::Absent, |entry| Standing::Is(Box::new(Self::stored(entry)))),
+                )
             } else {
                 Swap::Lost(Standing::Unknown)
             }

@@ -257,7 +257,7 @@ impl Flawed {
                     let _ = self.memory.swap(key, version.as_ref(), next).await?;
                 }
                 Swap::Lost(match standing {
-                    Standing::Is(stored) => Standing::Is(self.aged(key, stored)),
+                    Standing::Is(stored) => Standing::Is(Box::new(self.aged(key, *stored))),
                     standing => standing,
                 })
             }

@@ -190,9 +190,9 @@ impl Sent {
                 Swap::Written(version)
             }
             Swap::Lost(Standing::Is(stored)) => {
-                let stored = aged(&self.older, &self.key, stored);
+                let stored = aged(&self.older, &self.key, *stored);
                 lock(&self.newest).insert(self.key, (stored.version.clone(), stored.record.holder));
-                Swap::Lost(Standing::Is(stored))
+                Swap::Lost(Standing::Is(Box::new(stored)))
             }
             lost @ Swap::Lost(_) => lost,
         })
