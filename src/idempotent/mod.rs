@@ -47,4 +47,4 @@ mod service;
 pub use self::config::{InvalidLayer, PayloadCheck, Unguarded};
 pub use self::layer::IdempotentLayer;
 pub use self::report::Report;
-pub use self::service::IdempotentService;
+pub use self::service::{IdempotentService, ResponseFuture};

@@ -1,18 +1,20 @@
 //! The service: what happens to one request, from its first byte to its answer.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use tokio::sync::oneshot;
 use tower_service::Service;
 
-use super::answer::{Answering, refuse};
-use super::body;
+use super::answer::{Answering, Refusal, refuse};
+use super::body::{self, Buffered};
 use super::config::Config;
 use super::handler::Handler;
 use super::keys::Keys;
@@ -59,7 +61,7 @@ where
 {
     type Response = Response<R>;
     type Error = S::Error;
-    type Future = BoxFuture<'static, Result<Response<R>, S::Error>>;
+    type Future = ResponseFuture<R, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -70,49 +72,103 @@ where
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
         if request.method() != Method::POST || self.disabled {
-            return Box::pin(ready.call(request));
+            return ResponseFuture(Course::Passed(Box::pin(ready.call(request))));
         }
         let config = self.config.clone();
-        Box::pin(async move { Ok(guarded(config, ready, request).await.map(R::from)) })
+        let (sender, answer) = oneshot::channel();
+        let work = attached(guarded(config.clone(), ready, request, sender), answer);
+        ResponseFuture(Course::Guarded(work, config))
     }
 }
 
-/// Reads, decodes and keys a push, then hands it to the guard and waits for the answer.
-async fn guarded<S, B, R>(config: Arc<Config>, ready: S, request: Request<B>) -> Response<Bytes>
-where
+/// The answer to one request. Dropped, it stops nothing: what it has begun goes on without its caller.
+#[must_use = "nothing is read or done before it is awaited"]
+pub struct ResponseFuture<R, E>(Course<R, E>);
+
+enum Course<R, E> {
+    Passed(BoxFuture<'static, Result<Response<R>, E>>),
+    Guarded(Attached<Response<Bytes>>, Arc<Config>),
+}
+
+impl<R: From<Bytes>, E> Future for ResponseFuture<R, E> {
+    type Output = Result<Response<R>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Course::Passed(response) => response.as_mut().poll(context),
+            Course::Guarded(work, config) => Pin::new(work).poll(context).map(|answer| {
+                // The work answers before it ends, unless the runtime itself goes away.
+                let answer =
+                    answer.unwrap_or_else(|| refuse(config, &RunError::Shutdown(Shutdown).into(), None));
+                Ok(answer.map(R::from))
+            }),
+        }
+    }
+}
+
+impl<R, E> fmt::Debug for ResponseFuture<R, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// Reads, decodes and keys a push, then hands it to the guard, under the entity's mutex where there is one.
+async fn guarded<S, B, R>(
+    config: Arc<Config>,
+    ready: S,
+    request: Request<B>,
+    sender: oneshot::Sender<Response<Bytes>>,
+) where
     S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
     B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let (bytes, buffered) = match body::read(body, config.limits).await {
-        Ok(read) => read,
-        Err(error) => return refuse(&config, &error.into(), None),
-    };
-    let delivery = match Delivery::decode(&parts.headers, bytes) {
-        Ok(delivery) => delivery,
-        Err(error) => return refuse(&config, &error.into(), None),
-    };
-    let keys = match Keys::of(&config, &delivery) {
-        Ok(keys) => keys,
-        Err(error) => return refuse(&config, &error, Some(&delivery)),
+    let Push { delivery, keys, buffered } = match Push::read(&config, &parts.headers, body).await {
+        Ok(push) => push,
+        Err((refusal, delivery)) => {
+            // An error means that nobody waits, which changes nothing.
+            let _ = sender.send(refuse(&config, &refusal, delivery.as_ref()));
+            return;
+        }
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
-    let (sender, answer) = oneshot::channel();
-    let answering = Answering {
-        config: config.clone(),
-        delivery: delivery.clone(),
-        place: keys.as_ref().map(|keys| keys.place.clone()),
-        lease: None,
-        sender,
-        buffered,
-    };
     let handler = Handler { ready, request, response_limit: config.response_limit };
-    let answer = match keys {
-        Some(keys) => start(keys, &config, &delivery, handler, answering, answer).await,
-        None => attached(guard::unguarded(handler.run(None), config.settings, answering), answer).await,
-    };
-    answer.unwrap_or_else(|| refuse(&config, &RunError::Shutdown(Shutdown).into(), Some(&delivery)))
+    let (settings, place) = (config.settings, keys.as_ref().map(|keys| keys.place.clone()));
+    let plan = keys.map(|keys| plan(keys, &config, &delivery));
+    let answering = Answering { config, delivery, place, lease: None, sender, buffered };
+    match plan {
+        Some(plan) => guard::start(plan, move |lease| handler.run(Some(lease)), answering).await,
+        None => guard::unguarded(handler.run(None), settings, answering).await,
+    }
+}
+
+/// A push that was read.
+struct Push {
+    delivery: Delivery,
+    /// `None` where it has no key and the layer allows that.
+    keys: Option<Keys>,
+    buffered: Buffered,
+}
+
+impl Push {
+    /// Why it cannot be guarded, with the delivery if there is one.
+    async fn read<B>(
+        config: &Config,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<Self, (Refusal, Option<Delivery>)>
+    where
+        B: Body<Error: Into<BoxError>>,
+    {
+        let (bytes, buffered) =
+            body::read(body, config.limits).await.map_err(|error| (error.into(), None))?;
+        let delivery = Delivery::decode(headers, bytes).map_err(|error| (error.into(), None))?;
+        match Keys::of(config, &delivery) {
+            Ok(keys) => Ok(Self { delivery, keys, buffered }),
+            Err(refusal) => Err((refusal, Some(delivery))),
+        }
+    }
 }
 
 /// The request as the handler sees it: the same body, and what the layer knows of it.
@@ -124,26 +180,13 @@ fn restored<B>(mut request: Request<B>, delivery: &Delivery) -> Request<B> {
     request
 }
 
-/// Starts the handler under the key, and under the entity's mutex where there is one.
-fn start<S, B, R>(
-    keys: Keys,
-    config: &Config,
-    delivery: &Delivery,
-    handler: Handler<S, B>,
-    answering: Answering,
-    answer: oneshot::Receiver<Response<Bytes>>,
-) -> Attached<Response<Bytes>>
-where
-    S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
-    B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
-    R: Body<Error: Into<BoxError>> + Send + 'static,
-{
+/// What is to be guarded for a push: its key, and the mutex of its entity if there is one.
+fn plan(keys: Keys, config: &Config, delivery: &Delivery) -> Plan {
     let Keys { place, entity, digest } = keys;
     let (settings, note) = (config.settings, delivery.note());
     let entity = entity.map(|place| {
         let settings = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings };
         Box::new(Plan { place, settings, digest: None, note: note.clone(), entity: None })
     });
-    let plan = Plan { place, settings, digest, note, entity };
-    attached(guard::start(plan, move |lease| handler.run(Some(lease)), answering), answer)
+    Plan { place, settings, digest, note, entity }
 }
