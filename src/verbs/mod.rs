@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | the work succeeded | recorded; skipped until the ttl has passed | released; the next one runs | recorded |
 //! | the work failed or crashed | runs again | runs again | never runs again |
-//! | a later message on the key | [`Skip::Duplicate`](crate::Skip::Duplicate) | runs | `Ok(None)` |
-//! | a concurrent message on the key | [`Skip::InProgress`](crate::Skip::InProgress) | waits up to 5 s, then `InProgress` | `Ok(None)` |
+//! | a later message on the key | [`Skip::Duplicate`] | runs | `Ok(None)` |
+//! | a concurrent message on the key | [`Skip::InProgress`] | waits up to 5 s, then `InProgress` | `Ok(None)` |
 //! | meant for | "this message, this order: once" | "these messages of an order: one at a time" | "better lost than twice" |
 
 mod admit;
