@@ -107,7 +107,7 @@ pub use self::task::{Drained, drain};
 pub use self::time::{Clock, SystemClock};
 pub use self::verbs::{
     AtMostOnce, DEFAULT_LEASE, DEFAULT_TTL, Guarded, InvalidSetting, Lock, Mutex, Recorded, at_most_once,
-    lock, mutex,
+    lock, mutex, unless_done,
 };
 
 #[cfg(feature = "contract")]

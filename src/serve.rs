@@ -38,6 +38,9 @@ const PORT: u16 = 8080;
 /// requests. On the signal it stops accepting, lets the requests and the settling in flight end, and
 /// cancels what is left shortly before eight seconds are over; see [`drain`](crate::drain).
 ///
+/// How long a body may take is the layer's to say
+/// ([`body_timeout`](crate::IdempotentLayer::body_timeout)); a route without a layer has no such limit.
+///
 /// It speaks HTTP/1.1, as Cloud Run does to a container: leave its end-to-end HTTP/2 off.
 pub fn serve(router: Router) -> Serve {
     // Turns handlers into routes, and so builds their layers, once instead of for each request.

@@ -2,6 +2,8 @@
 //! fake server, and what exactly it asks.
 #![cfg(test)]
 
+#[path = "support/example.rs"]
+mod example;
 #[path = "support/fake_datastore.rs"]
 mod fake_datastore;
 
@@ -88,6 +90,23 @@ async fn a_permanent_fault_is_refused_at_start_and_says_what_to_mend() {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_service_without_permission_does_not_start_and_says_why_in_one_line() {
+    let denied = Answer::Status(Code::PermissionDenied, "Missing or insufficient permissions.");
+    let fake = FakeDatastore::start([denied]).await;
+    let mut orders = tokio::process::Command::new(example::example("orders"));
+    orders
+        .env("PORT", "0")
+        .env("PUSHONCE_STORE", "datastore://p1/orders")
+        .env("DATASTORE_EMULATOR_HOST", fake.url())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(60), orders.output()).await;
+    let output = output.expect("it ends").expect("it runs");
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), line.trim_end().lines().count()), (Some(1), 1), "{line}");
+    assert!(line.starts_with("orders: not started: ") && line.contains("roles/datastore.user"), "{line}");
 }
 
 #[tokio::test]

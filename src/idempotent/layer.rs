@@ -102,9 +102,17 @@ impl IdempotentLayer {
         self
     }
 
-    /// Renews the lease while the handler runs, at most for 60 minutes; see [`Guarded::renew`](crate::Guarded::renew).
+    /// Renews the lease while the handler runs, at most for [`max_hold`](Self::max_hold); see
+    /// [`Guarded::renew`](crate::Guarded::renew).
     pub fn renew(mut self) -> Self {
         self.config.settings.renew = true;
+        self
+    }
+
+    /// The most that renewal holds a key, whatever the handler does. Default 60 minutes, Cloud Run's
+    /// longest request.
+    pub fn max_hold(mut self, limit: Duration) -> Self {
+        self.config.settings.max_hold = limit;
         self
     }
 

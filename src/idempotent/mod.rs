@@ -23,7 +23,8 @@
 //! [`body_limit`](IdempotentLayer::body_limit) bytes, within
 //! [`body_timeout`](IdempotentLayer::body_timeout)), decoded once into a
 //! [`Delivery`](crate::Delivery), and its key is found. Then the key is claimed, the handler runs with
-//! the same body under a [`Lease`](crate::Lease), its answer is read to the end, and the key is
+//! the same body (and `content-type: application/json` where the push has none, as axum's `Json`
+//! asks for one) under a [`Lease`](crate::Lease), its answer is read to the end, and the key is
 //! completed or released *before* the answer goes out. All of that outlives its caller: a
 //! caller that hangs up stops nothing. The handler then goes on in another task, so it must not need
 //! task-locals that a middleware around the layer has set.
@@ -31,8 +32,8 @@
 //! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the
 //! body is read, up to [`response_limit`](IdempotentLayer::response_limit), before the key is completed.
 //!
-//! What each outcome answers is in the table of [`Outcome`](crate::Outcome)'s page in the README; the
-//! header `pushonce-outcome` names it. A handler's success is always answered 200, whatever 2xx it
+//! What each [`Outcome`](crate::Outcome) answers is in the README's table; the header
+//! `pushonce-outcome` names it. A handler's success is always answered 200, whatever 2xx it
 //! was, since Pub/Sub acks only some of them.
 
 mod answer;

@@ -10,7 +10,7 @@ use crate::key::join;
 use crate::store::BoxError;
 
 /// Finds the text of a key in a delivery: [`message_id`], [`attribute`], [`json_pointer`], [`key_fn`],
-/// or several of them joined by [`and`](Self::and).
+/// several of them joined by [`and`](Self::and), or the first that finds something, by [`or`](Self::or).
 ///
 /// ```
 /// use pushonce::pubsub::attribute;

@@ -32,7 +32,8 @@ pub enum Outcome {
     InProgress,
     /// `at_most_once`: the work failed or crashed after its mark and will not run again.
     Lost,
-    /// The store, a budget or a shutdown stood in the way; the handler did not run. Nacked.
+    /// The store, a budget or a shutdown stood in the way, and the handler did not run; or a shutdown
+    /// cut it off. Nacked.
     Unavailable,
     /// The program is wrong: the key rule failed, or the key is used by two verbs. Nacked.
     Misuse,

@@ -185,7 +185,7 @@ impl StoreError {
     }
 
     /// Whether a write that ended in this error may have landed, or may land later. If so, only a
-    /// read and the record's token tell.
+    /// read tells.
     pub fn may_have_written(&self) -> bool {
         matches!(self, Self::Unavailable { may_have_written: true, .. })
     }

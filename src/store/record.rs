@@ -118,7 +118,8 @@ pub struct Record {
     /// Whose claim it is, or was. `None` after a reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Id>,
-    /// Fresh for each write: how a writer knows its own write when the answer was lost.
+    /// Fresh for each write, so that every write changes the content; also the version of a store
+    /// that counts none.
     pub token: Id,
     /// How long a claim excludes others.
     #[serde(rename = "lease_us", with = "as_micros")]

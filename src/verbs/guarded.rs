@@ -10,8 +10,9 @@ use super::guard;
 use super::plan::Plan;
 use super::settings::Settings;
 use super::told::OnUncertain;
+use super::unless_done;
 use crate::key::{InvalidKey, Key};
-use crate::lease::{Lease, Misuse, Note, Place, RunError, Skip};
+use crate::lease::{Lease, Misuse, Note, Place, RunError};
 use crate::store::{BoxError, Store};
 use crate::time::{Clock, system_clock};
 
@@ -200,8 +201,4 @@ macro_rules! runs {
 
 runs!(Lock, T, |ran| ran);
 runs!(Mutex, T, |ran| ran);
-runs!(AtMostOnce, Option<T>, |ran| match ran {
-    Ok(value) => Ok(Some(value)),
-    Err(RunError::Skipped(Skip::Duplicate { .. })) => Ok(None),
-    Err(error) => Err(error),
-});
+runs!(AtMostOnce, Option<T>, unless_done);

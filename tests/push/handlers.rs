@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use pushonce::store::record::{Ended, State as Stands};
-use pushonce::{Ack, Delivery, Failure, Lease, PubSub, RunError, Skip, lock, mutex};
+use pushonce::{Ack, Delivery, Failure, Lease, PubSub, RunError, Skip, lock, mutex, unless_done};
 use serde::Deserialize;
 use serde_json::json;
 use tracing::Level;
@@ -70,6 +70,23 @@ async fn another_keys_duplicate_is_a_failure_under_the_layer_and_an_ack_without_
     assert_eq!(log.outcome().level, Level::WARN);
     assert_eq!(world.stands("m-2").await, Some((Stands::Released, Ended::Failed, 1)));
     assert_eq!(push(&Router::new().route("/", handler()), "m-3").await.told(), (204, "duplicate"));
+}
+
+#[tokio::test]
+async fn a_step_that_was_done_before_does_not_stop_a_handler_that_means_to_go_on() {
+    let world = World::new();
+    let store = world.store.clone();
+    let handler = post(async move || {
+        unless_done(lock("mail", &store).run(async { Ok(()) }).await)?;
+        Ok::<_, Failure>(Ack)
+    });
+    let app = app(handler, world.layer());
+    for message in ["m-1", "m-2"] {
+        assert_eq!(push(&app, message).await.told(), (200, "ran"));
+    }
+    // Nothing but a duplicate is taken for done.
+    let held = RunError::Skipped(Skip::InProgress { left: Duration::ZERO });
+    assert!(matches!(unless_done::<()>(Err(held)), Err(RunError::Skipped(Skip::InProgress { .. }))));
 }
 
 #[tokio::test]

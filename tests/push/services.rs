@@ -151,6 +151,7 @@ fn a_layer_that_cannot_work_is_refused_when_it_is_built() {
         world.layer().ttl(Duration::MAX),
         world.layer().serialize(attribute("po")).serialize_wait(Duration::MAX),
         world.layer().work_timeout(zero),
+        world.layer().renew().max_hold(zero),
         world.layer().key(attribute(" ")),
         world.layer().key(json_pointer("no-slash")),
         world.layer().serialize(attribute("po").scope("")),

@@ -33,7 +33,7 @@ use crate::time::{Clock, micros};
 /// Cloud with Application Default Credentials. The service account needs `roles/datastore.user`.
 ///
 /// **Each call makes one attempt**, bounded by [`request_timeout`](DatastoreBuilder::request_timeout),
-/// and costs one RPC. Retries are the caller's: only the caller knows its own write by the token.
+/// and costs one RPC. Retries are the caller's: only the caller can tell its own write.
 ///
 /// **How it swaps.** One entity per key, and one mutation per commit, outside any transaction: an
 /// `insert`, or an `update` on the entity's version with the conflict resolution FAIL. Without FAIL
