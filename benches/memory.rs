@@ -16,6 +16,7 @@ fn main() {
         let (large, pause) = cost_among(1_000_000).await;
         let ratio = large.as_secs_f64() / small.as_secs_f64();
         println!("claim and complete on Memory: {small:?} among 1,000 keys, {large:?} among 1,000,000: {ratio:.2} times (limit 3)");
+        assert!(ratio <= 3.0, "a claim among a million keys costs {ratio:.2} times one among a thousand");
         println!("longest claim and complete while 1,000,000 keys were made: {pause:?} (limit 50 ms)");
     });
 }

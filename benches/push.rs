@@ -123,6 +123,7 @@ async fn compare() {
     load_over(server.port, &body, 1, 1).await;
     let copies = server.peak().saturating_sub(before) as f64 / body.len() as f64;
     println!("10 MB message that nobody decodes: {copies:.2} copies of its body at the peak (limit 3)");
+    assert!(copies <= 3.0, "{copies:.2} copies of a body at the peak");
 }
 
 async fn measured(server: &Server, data: &str, count: u64) -> (f64, f64) {

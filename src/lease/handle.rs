@@ -58,23 +58,53 @@ struct Shared {
     key: Key,
     fence: u64,
     history: History,
-    length: Duration,
-    since: Mutex<Stopwatch>,
+    own: Span,
+    /// Of the entity that the work holds besides.
+    entity: Option<Span>,
     gone: Notify,
     lost: AtomicBool,
 }
 
-impl Lease {
-    pub(crate) fn of(claim: &Claim) -> Self {
+/// How long a claim excludes others, and since when.
+#[derive(Debug)]
+struct Span {
+    length: Duration,
+    since: Mutex<Stopwatch>,
+}
+
+impl Span {
+    fn of(claim: &Claim) -> Self {
         let record = claim.record();
         // A mark excludes others until its ttl has passed.
         let length = if record.verb == Verb::AtMostOnce { record.ttl } else { record.lease };
+        Self { length, since: Mutex::new(claim.since().clone()) }
+    }
+
+    fn left(&self) -> Duration {
+        self.length.saturating_sub(self.since().elapsed())
+    }
+
+    fn since(&self) -> MutexGuard<'_, Stopwatch> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which of the claims that the work holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Key,
+    Entity,
+}
+
+impl Lease {
+    pub(crate) fn of(claim: &Claim, entity: Option<&Claim>) -> Self {
+        let record = claim.record();
         Self(Arc::new(Shared {
             key: claim.place().key.clone(),
             fence: record.fence,
             history: History::of(record),
-            length,
-            since: Mutex::new(claim.since().clone()),
+            own: Span::of(claim),
+            entity: entity.map(Span::of),
             gone: Notify::new(),
             lost: false.into(),
         }))
@@ -86,8 +116,8 @@ impl Lease {
             key: key.clone(),
             fence: micros(clock.wall()),
             history: History::Fresh,
-            length,
-            since: Mutex::new(Stopwatch::start(clock)),
+            own: Span { length, since: Mutex::new(Stopwatch::start(clock)) },
+            entity: None,
             gone: Notify::new(),
             lost: false.into(),
         }))
@@ -109,12 +139,14 @@ impl Lease {
         self.0.history
     }
 
-    /// What is left of the lease, as the holder counts it: from before the claim was sent. Zero once it is lost.
+    /// What is left of the lease, as the holder counts it: from before the claim was sent. Zero once
+    /// it is lost. Under `serialize` the shorter of the key's and the entity's.
     pub fn left(&self) -> Duration {
         if self.0.lost.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        self.0.length.saturating_sub(self.since().elapsed())
+        let own = self.0.own.left();
+        self.0.entity.as_ref().map_or(own, |entity| own.min(entity.left()))
     }
 
     /// Ends when the lease has lapsed, or was found to be taken over: stop before the next effect.
@@ -156,17 +188,16 @@ impl Lease {
     }
 
     /// Counts from the renewal that was sent then.
-    pub(crate) fn renewed(&self, since: &Stopwatch) {
-        *self.since() = since.clone();
+    pub(crate) fn renewed(&self, part: Part, since: &Stopwatch) {
+        let span = if part == Part::Key { Some(&self.0.own) } else { self.0.entity.as_ref() };
+        if let Some(span) = span {
+            *span.since() = since.clone();
+        }
     }
 
     /// Somebody else holds the key.
     pub(crate) fn lose(&self) {
         self.0.lost.store(true, Ordering::Release);
         self.0.gone.notify_waiters();
-    }
-
-    fn since(&self) -> MutexGuard<'_, Stopwatch> {
-        self.0.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,7 @@ use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
 pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
 pub(crate) use self::undo::room as undo_room;

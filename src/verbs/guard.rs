@@ -65,7 +65,7 @@ where
     }
     claim.begin();
     entity.iter_mut().for_each(Claim::begin);
-    let lease = Lease::of(&claim);
+    let lease = Lease::of(&claim, entity.as_ref());
     reply.began(&lease);
     // The call itself may panic too, so it is made inside of the future.
     let handle = lease.clone();

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::Reply;
 use super::settings::Settings;
-use crate::lease::{Claim, Commit, Lease, RunError, claim_limit};
+use crate::lease::{Claim, Commit, Lease, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task;
@@ -94,22 +94,19 @@ async fn keep_all((claim, entity, lease): Held<'_>, settings: &Settings, stop: &
     let key = async {
         // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
         if settings.verb != Verb::AtMostOnce {
-            keep(claim, lease, settings, stop).await;
+            keep(claim, Part::Key, lease, settings, stop).await;
         }
     };
     let entity = async {
-        let Some(entity) = entity else { return };
-        let own = Lease::of(entity);
-        keep(entity, &own, settings, stop).await;
-        if own.left().is_zero() {
-            lease.lose();
+        if let Some(entity) = entity {
+            keep(entity, Part::Entity, lease, settings, stop).await;
         }
     };
     tokio::join!(key, entity);
 }
 
 /// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
-async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &CancellationToken) {
+async fn keep(claim: &mut Claim, part: Part, lease: &Lease, settings: &Settings, stop: &CancellationToken) {
     let began = claim.since().clone();
     // Counted from when the lease was, and not from the answer: a slow store has less time to renew in.
     let next = |claim: &Claim| claim.left().saturating_sub(settings.lease / 3 * 2);
@@ -125,7 +122,7 @@ async fn keep(claim: &mut Claim, lease: &Lease, settings: &Settings, stop: &Canc
         }
         match claim.renew().await {
             Ok(Commit::Recorded) => {
-                lease.renewed(claim.since());
+                lease.renewed(part, claim.since());
                 nap = next(claim);
             }
             Ok(Commit::AlreadyDone | Commit::FencedOut) => return lease.lose(),

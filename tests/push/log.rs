@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// All events of this thread, as long as the guard lives.
 #[derive(Clone, Default)]
@@ -29,6 +29,10 @@ impl Line {
 
 impl Log {
     pub(crate) fn capture() -> (Self, DefaultGuard) {
+        // With a single subscriber in the process, an event that is met first by a thread without one is
+        // switched off for all threads. So there is always a second, which looks at nothing.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(Capture(Self::default())));
         let log = Self::default();
         let guard = tracing::subscriber::set_default(Capture(log.clone()));
         (log, guard)

@@ -211,3 +211,19 @@ async fn a_mark_that_was_undone_before_the_handler_began_is_not_lost() {
     world.chaos.heal();
     assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_marked_message_sees_its_entitys_lease_lapse_although_its_mark_stands_for_days() {
+    let world = World::new();
+    let lease = Duration::from_secs(60);
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let handler = post(async move |held: Lease| {
+        assert!(held.left() <= lease, "the mark's ttl was taken for the lease");
+        held.lost().await;
+        tell.send(held.left()).unwrap();
+    });
+    let layer = world.layer().at_most_once().serialize(attribute("po")).lease(lease);
+    let layer = layer.clock(Arc::new(pushonce::testing::TokioClock::new()));
+    assert_eq!(message(&app(handler, layer), &order("m-1", "1")).await.told(), (200, "ran"));
+    assert_eq!(told.recv().await, Some(Duration::ZERO));
+}

@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use pushonce::store::record::{Receipt, State};
 use pushonce::store::{Memory, Record, chaos::Chaos};
 use pushonce::testing::TokioClock;
 use pushonce::{AtMostOnce, Clock, Guarded, IntoKey, Lock, RunError, Store, at_most_once, lock, mutex};
+use tracing::Dispatch;
 use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -151,6 +152,10 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(crate) fn capture() -> (Self, tracing::subscriber::DefaultGuard) {
+        // With a single subscriber in the process, an event that is met first by a thread without one is
+        // switched off for all threads. So there is always a second, which writes to nobody.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish()));
         let log = Self::default();
         let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();
         (log, tracing::subscriber::set_default(subscriber))
