@@ -52,10 +52,15 @@ pub(crate) fn duration_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What a future gives within `limit`, or `None`. Most futures here are ready at once, and then no
-/// timer is made. Takes it pinned, since a future that takes another by value is twice its size.
+/// What a future gives at its first poll. Most futures here are ready at once.
+pub(crate) async fn at_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+/// What a future gives within `limit`, or `None`. Where it is ready at once no timer is made. Takes it
+/// pinned, since a future that takes another by value is twice its size.
 pub(crate) async fn within<F: Future>(limit: Duration, mut future: Pin<&mut F>) -> Option<F::Output> {
-    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+    match at_once(future.as_mut()).await {
         Poll::Ready(output) => Some(output),
         Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
     }

@@ -78,6 +78,9 @@ async fn gather<B>(body: B, limits: Limits) -> Result<(Bytes, Buffered), Unread>
 where
     B: Body<Error: Into<BoxError>>,
 {
+    if body.is_end_stream() {
+        return Ok((Bytes::new(), Buffered::none()));
+    }
     let mut body = pin!(body);
     let hint = body.size_hint();
     let told = usize::try_from(hint.lower()).unwrap_or(usize::MAX);

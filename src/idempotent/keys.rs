@@ -24,12 +24,12 @@ impl Keys {
         let consumer = config.consumer.clone().map_err(RunError::Key)?;
         let entity = match &config.serialize {
             None => None,
-            Some(rule) => match rule.resolve(delivery)? {
+            Some(rule) => match rule.find(delivery)? {
                 None => return Err(Unkeyed::of(delivery, "entity for `serialize`").into()),
-                Some(text) => Some(entity(rule, &consumer, text).map_err(RunError::Key)?),
+                Some(text) => Some(entity(rule, &consumer, text.into_owned()).map_err(RunError::Key)?),
             },
         };
-        let Some(text) = config.key.resolve(delivery)? else {
+        let Some(text) = config.key.find(delivery)? else {
             return match config.unguarded {
                 Unguarded::Allow => Ok(None),
                 Unguarded::Refuse => Err(Unkeyed::of(delivery, "key").into()),

@@ -20,7 +20,7 @@ use super::handler::Handler;
 use super::keys::Keys;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
-use crate::pubsub::extract::lift_body_limit;
+use crate::pubsub::extract::{AXUM_LIMIT, lift_body_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task::{Attached, attached};
@@ -174,7 +174,9 @@ impl Push {
 /// The request as the handler sees it: the same body, and what the layer knows of it.
 fn restored<B>(mut request: Request<B>, delivery: &Delivery) -> Request<B> {
     request.extensions_mut().insert(delivery.clone());
-    lift_body_limit(&mut request);
+    if delivery.body().len() > AXUM_LIMIT {
+        lift_body_limit(&mut request);
+    }
     // axum's `Json` answers 415 to a body of no type, as unwrapped pushes have, which would be nacked for ever.
     request.headers_mut().entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     request

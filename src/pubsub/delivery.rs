@@ -81,7 +81,8 @@ impl Delivery {
 
     /// When the message was published; `None` where that is absent or cannot be read.
     pub fn publish_time(&self) -> Option<DateTime<Utc>> {
-        self.0.message.publish_time.as_deref().and_then(wrapped::instant)
+        let time = std::str::from_utf8(self.0.message.publish_time.as_deref()?).ok()?;
+        wrapped::instant(time)
     }
 
     /// The ordering key; `None` where the message has none.

@@ -192,7 +192,10 @@ pub(crate) fn verdict(extensions: &http::Extensions) -> Option<Verdict> {
     extensions.get::<Verdict>().copied()
 }
 
-/// axum's extractors stop at 2 MB of body whatever a layer allows; the layer has counted already.
+/// Where axum's extractors stop reading a body, whatever a layer allows.
+pub(crate) const AXUM_LIMIT: usize = 2_000_000;
+
+/// Lifts that limit: the layer has counted already.
 pub(crate) fn lift_body_limit<B>(request: &mut http::Request<B>) {
     DefaultBodyLimit::disable().apply(request);
 }

@@ -1,5 +1,6 @@
 //! Key rules, as data: which part of a delivery says what is done once.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -141,6 +142,11 @@ impl KeyRule {
     /// # Errors
     /// [`KeyRuleError`]: answer 500 and do not ack. The message is not at fault, the rule is.
     pub fn resolve(&self, delivery: &Delivery) -> Result<Option<String>, KeyRuleError> {
+        Ok(self.find(delivery)?.map(Cow::into_owned))
+    }
+
+    /// The same, borrowed where it can be.
+    pub(crate) fn find<'a>(&self, delivery: &'a Delivery) -> Result<Option<Cow<'a, str>>, KeyRuleError> {
         self.check()?;
         if let (None, [part]) = (&self.scope, &self.parts[..]) {
             // The usual rule, whose text is the key as it is.
@@ -149,31 +155,35 @@ impl KeyRule {
         let mut found: Vec<String> = self.scope_name().map(str::to_owned).into_iter().collect();
         for part in &self.parts {
             match part.find(delivery)? {
-                Some(text) if !is_blank(&text) => found.push(text),
+                Some(text) if !is_blank(&text) => found.push(text.into_owned()),
                 _ => return Ok(None),
             }
         }
-        Ok(Some(join(&found)))
+        Ok(Some(join(&found).into()))
     }
 }
 
 impl Part {
-    fn find(&self, delivery: &Delivery) -> Result<Option<String>, KeyRuleError> {
+    fn find<'a>(&self, delivery: &'a Delivery) -> Result<Option<Cow<'a, str>>, KeyRuleError> {
         Ok(match self {
-            Self::MessageId => delivery.message_id().map(str::to_owned).or_else(|| event_id(delivery)),
-            Self::Attribute(name) => delivery.attribute(name).map(str::to_owned),
+            Self::MessageId => match delivery.message_id() {
+                Some(id) => Some(id.into()),
+                None => event_id(delivery).map(Cow::Owned),
+            },
+            Self::Attribute(name) => delivery.attribute(name).map(Cow::Borrowed),
             Self::Pointer(_, path) => {
                 let path = path.as_ref().map_err(|reason| KeyRuleError::Rule { reason })?;
-                delivery.data().ok().and_then(|data| pointer::find(&data, path))
+                delivery.data().ok().and_then(|data| pointer::find(&data, path)).map(Cow::Owned)
             }
-            Self::Either(rules) => match rules.0.resolve(delivery)? {
-                None => rules.1.resolve(delivery)?,
+            Self::Either(rules) => match rules.0.find(delivery)? {
+                None => rules.1.find(delivery)?,
                 found => found,
             },
             // Nothing that the closure may have left half done is looked at afterwards.
             Self::Closure(find) => catch_unwind(AssertUnwindSafe(|| find(delivery)))
                 .map_err(|_| KeyRuleError::Panicked)?
-                .map_err(|source| KeyRuleError::Failed { source })?,
+                .map_err(|source| KeyRuleError::Failed { source })?
+                .map(Cow::Owned),
         })
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn decode(headers: &HeaderMap, body: &Bytes) -> Result<Message, Refus
     }
     Ok(Message {
         id: single(headers, &[MESSAGE_ID])?,
-        publish_time: single(headers, &[PUBLISH_TIME])?,
+        publish_time: single(headers, &[PUBLISH_TIME])?.map(|time| Bytes::copy_from_slice(time.as_bytes())),
         ordering_key: single(headers, &ORDERING_KEY)?,
         attributes,
         payload: Payload::Raw(body.clone()),

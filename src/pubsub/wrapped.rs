@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::attributes::Attributes;
-use super::json::{Object, either, known, object, present, quoted, text};
+use super::json::{Object, either, known, object, present, quoted};
 use super::payload::Payload;
 use super::refused::Refused;
 
@@ -16,7 +16,7 @@ use super::refused::Refused;
 pub(super) struct Message {
     pub(super) id: Option<Arc<str>>,
     /// As it was sent; read when somebody asks.
-    pub(super) publish_time: Option<Arc<str>>,
+    pub(super) publish_time: Option<Bytes>,
     pub(super) ordering_key: Option<Arc<str>>,
     pub(super) attributes: Attributes,
     pub(super) payload: Payload,
@@ -98,11 +98,7 @@ pub(super) fn decode(body: &Bytes) -> Result<Option<Message>, Refused> {
     };
     Ok(Some(Message {
         id: Some(id.ok_or(Refused::NotAnEnvelope)?),
-        publish_time: inner
-            .publish_time
-            .or(inner.publish_time_snake)
-            .and_then(|time| text("publishTime", time).ok())
-            .map(Into::into),
+        publish_time: inner.publish_time.or(inner.publish_time_snake).and_then(|time| quoted(body, time)),
         ordering_key: either("orderingKey", [inner.ordering_key, inner.ordering_key_snake])?,
         attributes,
         payload: Payload::Base64(data),

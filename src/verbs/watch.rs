@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
@@ -14,6 +15,7 @@ use crate::lease::{Claim, Commit, Lease, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task;
+use crate::time::at_once;
 
 /// How long work that ended waits for a renewal in flight. Crossing it costs the completion a trip,
 /// no more, so a store that hangs need not hold up the answer.
@@ -27,6 +29,20 @@ pub(super) enum End<T> {
     Panicked(String),
     TimedOut(Duration),
     Cancelled,
+}
+
+impl<T> End<T> {
+    fn of(ended: Result<Result<T, BoxError>, Panic>) -> Self {
+        match ended {
+            Ok(Ok(value)) => Self::Done(value),
+            Ok(Err(error)) => Self::Failed(error),
+            Err(panic) => {
+                let said = message(&*panic);
+                unhurt(|| drop(panic));
+                Self::Panicked(said)
+            }
+        }
+    }
 }
 
 /// What the work holds: its key, the entity that it needs besides, and the lease that it sees.
@@ -43,6 +59,11 @@ pub(super) async fn watch<T, R: Reply<T>>(
     settings: &Settings,
     reply: &mut R,
 ) -> End<T> {
+    // Most work is through at once, and then there is nothing to watch.
+    if let Poll::Ready(ended) = at_once(work.as_mut()).await {
+        unhurt(|| drop(work));
+        return End::of(ended);
+    }
     let stop = CancellationToken::new();
     // Boxed, since most work is not renewed and should not carry its state.
     let mut keeper = held.filter(|_| settings.renew).map(|held| Box::pin(keep_all(held, settings, &stop)));
@@ -53,15 +74,7 @@ pub(super) async fn watch<T, R: Reply<T>>(
     let end = loop {
         tokio::select! {
             biased;
-            ended = &mut work => break match ended {
-                Ok(Ok(value)) => End::Done(value),
-                Ok(Err(error)) => End::Failed(error),
-                Err(panic) => {
-                    let said = message(&*panic);
-                    unhurt(|| drop(panic));
-                    End::Panicked(said)
-                }
-            },
+            ended = &mut work => break End::of(ended),
             limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
