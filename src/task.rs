@@ -35,16 +35,24 @@ pub(crate) fn attached<T>(
     work: impl Future<Output = ()> + Send + 'static,
     answer: oneshot::Receiver<T>,
 ) -> Attached<T> {
-    Attached { work: Some(Box::pin(work)), answer, span: Span::current(), _counted: TASKS.token() }
+    Attached {
+        begun: false,
+        work: Some(Box::pin(work)),
+        answer,
+        span: Span::current(),
+        _counted: TASKS.token(),
+    }
 }
 
 /// Work that runs in its caller's own task for as long as the caller is there, and as a tracked task
 /// of its own once the caller drops this, or has the answer while something is still to be settled.
 ///
 /// So nothing is lost when a caller hangs up, and a message whose caller stays (nearly all) does not
-/// pay for a task of its own. `None` if the work ended without an answer.
-#[must_use = "work that is dropped at once goes on without its caller"]
+/// pay for a task of its own. Like any future it does nothing before its first poll, and dropped
+/// before that it never will. `None` if the work ended without an answer.
+#[must_use = "nothing begins before the first poll"]
 pub(crate) struct Attached<T> {
+    begun: bool,
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     answer: oneshot::Receiver<T>,
     span: Span,
@@ -53,7 +61,7 @@ pub(crate) struct Attached<T> {
 
 impl<T> Attached<T> {
     fn detach(&mut self) {
-        let Some(work) = self.work.take() else { return };
+        let Some(work) = self.work.take().filter(|_| self.begun) else { return };
         // Tells the work that nobody waits any more.
         self.answer.close();
         // Outside of a runtime, as a process ends, nothing can go on: leases lapse.
@@ -74,6 +82,7 @@ impl<T> Future for Attached<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
         // Taken out while it is polled: work that panics is over, and must not be handed on.
         let Some(mut work) = self.work.take() else { return Poll::Ready(None) };
+        self.begun = true;
         let ended = work.as_mut().poll(context).is_ready();
         if !ended {
             self.work = Some(work);
@@ -162,6 +171,29 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[tokio::test]
+    async fn work_that_was_never_polled_is_dropped_and_work_that_was_goes_on() {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let work = || {
+            let ran = ran.clone();
+            async move {
+                tokio::task::yield_now().await;
+                ran.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let (_sender, answer) = oneshot::channel::<()>();
+        drop(attached(work(), answer));
+        assert_eq!(Arc::strong_count(&ran), 1);
+        let (_sender, answer) = oneshot::channel::<()>();
+        let mut begun = Box::pin(attached(work(), answer));
+        assert!(poll_fn(|context| Poll::Ready(begun.as_mut().poll(context).is_pending())).await);
+        drop(begun);
+        while Arc::strong_count(&ran) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
+    }
 
     #[tokio::test]
     async fn work_that_panics_is_dropped_and_never_polled_again() {
