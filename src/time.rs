@@ -62,7 +62,8 @@ pub(crate) async fn at_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll
 pub(crate) async fn within<F: Future>(limit: Duration, mut future: Pin<&mut F>) -> Option<F::Output> {
     match at_once(future.as_mut()).await {
         Poll::Ready(output) => Some(output),
-        Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
+        // Boxed: the timer is large, and most never need it.
+        Poll::Pending => Box::pin(tokio::time::timeout(limit, future)).await.ok(),
     }
 }
 

@@ -56,8 +56,9 @@ impl Place {
         machine::Stamp { now: micros(self.clock.wall()), token }
     }
 
-    async fn read(&self) -> Result<Option<Stored>, StoreError> {
-        bounded(|| self.store.read(&self.key), StoreError::unavailable).await
+    /// Boxed: a first message needs no read, and should not carry its state.
+    fn read(&self) -> BoxFuture<'_, Result<Option<Stored>, StoreError>> {
+        Box::pin(bounded(|| self.store.read(&self.key), StoreError::unavailable))
     }
 
     async fn swap(&self, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
@@ -87,7 +88,8 @@ async fn bounded<'a, T>(
 }
 
 /// Waits before try number `tries` (from 0): 10 ms, doubling, at most a second; with jitter.
-async fn pause(tries: u32) {
+/// Boxed, since most claims never wait.
+fn pause(tries: u32) -> BoxFuture<'static, ()> {
     let most = Duration::from_millis(10).saturating_mul(1 << tries.min(7)).min(Duration::from_secs(1));
-    tokio::time::sleep(random::jitter(most)).await;
+    Box::pin(tokio::time::sleep(random::jitter(most)))
 }

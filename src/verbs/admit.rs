@@ -113,7 +113,7 @@ pub(super) async fn admit<T>(plan: &Plan, reply: &mut impl Reply<T>) -> Result<C
         tokio::select! {
             biased;
             () = reply.closed() => return Err(busy.into()),
-            () = tokio::time::sleep(random::jitter(POLL).min(lapse).min(until - now)) => {}
+            () = Box::pin(tokio::time::sleep(random::jitter(POLL).min(lapse).min(until - now))) => {}
         }
         if task::draining() {
             return Err(RunError::Shutdown(Shutdown));

@@ -3,8 +3,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::OptionFuture;
-
 use super::pending::Pending;
 use super::plan::{Plan, Ran, Reply, Uncertain};
 use super::watch::{End, unhurt};
@@ -77,10 +75,18 @@ pub(super) async fn settle<T, R: Reply<T>>(
     // completion is spared this.
     let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
     let mut pending = (completes && lapsing).then(|| Pending::begin(claim.place()));
-    // Both at once: the work is over, so the entity need not wait for the key's trip, nor the key for the entity's.
     let release = Op::Release(release);
-    let given_back = OptionFuture::from(entity.as_mut().map(|entity| Box::pin(in_time(entity, &release))));
-    let (stored, given_back) = tokio::join!(in_time(&mut claim, &op), given_back);
+    let (stored, given_back) = match &mut entity {
+        None => (in_time(&mut claim, &op).await, None),
+        // Both at once: the work is over, so neither need wait for the other's trip. Boxed, as most have one.
+        Some(entity) => {
+            Box::pin(async {
+                let both = tokio::join!(in_time(&mut claim, &op), in_time(entity, &release));
+                (both.0, Some(both.1))
+            })
+            .await
+        }
+    };
     if completes && stored.is_none() {
         pending.get_or_insert_with(|| Pending::begin(claim.place()));
     }
@@ -101,17 +107,17 @@ pub(super) async fn settle<T, R: Reply<T>>(
     if planted(Fault::DroppedCompletion) {
         return;
     }
-    let late = async {
-        if stored.is_none() {
-            told_late(&mut claim, &op).await;
-        }
-    };
-    let late_entity = async {
-        if let (Some(None), Some(entity)) = (given_back, &mut entity) {
-            told_late(entity, &release).await;
-        }
-    };
     if stored.is_none() || given_back == Some(None) {
+        let late = async {
+            if stored.is_none() {
+                told_late(&mut claim, &op).await;
+            }
+        };
+        let late_entity = async {
+            if let (Some(None), Some(entity)) = (given_back, &mut entity) {
+                told_late(entity, &release).await;
+            }
+        };
         Box::pin(async { tokio::join!(late, late_entity) }).await;
     }
 }
@@ -144,7 +150,7 @@ async fn through(claim: &mut Claim, op: &Op) -> Commit {
         };
         let key = &claim.place().key;
         tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
-        tokio::time::sleep(random::jitter(nap)).await;
+        Box::pin(tokio::time::sleep(random::jitter(nap))).await;
         nap = (nap * 2).min(SLOWEST);
     }
 }

@@ -59,11 +59,21 @@ pub(super) async fn watch<T, R: Reply<T>>(
     settings: &Settings,
     reply: &mut R,
 ) -> End<T> {
-    // Most work is through at once, and then there is nothing to watch.
+    // Work that is through at its first poll needs no watch.
     if let Poll::Ready(ended) = at_once(work.as_mut()).await {
         unhurt(|| drop(work));
         return End::of(ended);
     }
+    Box::pin(watch_on(work, held, settings, reply)).await
+}
+
+/// The same, for work that takes its time. Boxed by its caller, which then carries little for work that does not.
+async fn watch_on<T, R: Reply<T>>(
+    mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
+    held: Option<Held<'_>>,
+    settings: &Settings,
+    reply: &mut R,
+) -> End<T> {
     let stop = CancellationToken::new();
     // Boxed, since most work is not renewed and should not carry its state.
     let mut keeper = held.filter(|_| settings.renew).map(|held| Box::pin(keep_all(held, settings, &stop)));
