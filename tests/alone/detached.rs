@@ -2,7 +2,7 @@
 
 use pushonce::store::chaos::{Fault, On};
 
-use crate::alone;
+use crate::alone::alone;
 use crate::world::{Runs, SECOND, World, hang_up, is_unavailable, seconds};
 
 #[test]

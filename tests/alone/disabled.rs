@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pushonce::store::chaos::Trips;
 use pushonce::{History, Lease, Misuse, Panicked, RunError, TimedOut, mutex};
 
-use crate::alone;
+use crate::alone::alone;
 use crate::world::{Log, Runs, World, find, seconds};
 
 #[test]

@@ -7,7 +7,7 @@ use pushonce::store::record::{Ended, State};
 use pushonce::{Drained, RunError, drain};
 use tokio::time::Instant;
 
-use crate::alone;
+use crate::alone::alone;
 use crate::world::{Log, Runs, SECOND, World, begin, seconds, slow};
 
 fn is_shutdown<T>(result: &Result<T, RunError>) -> bool {

@@ -1,6 +1,5 @@
 //! What belongs to the whole process: the budget of buffered bytes, the switch, and the drain. Each test has a process of its own.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,28 +15,12 @@ use tokio::task::JoinHandle;
 use tracing::Level;
 
 use crate::log::Log;
+use crate::process;
 use crate::world::{Answer, Runs, World, app, posted, push, send, wrapped};
 
-/// Set in the process of its own, to the test's name.
-const ALONE: &str = "PUSHONCE_TEST_ALONE";
-
-/// Runs the body of the test of that name in a process of its own, with these variables, on paused time.
+/// Runs the body of that test of this module in a process of its own.
 fn alone(name: &str, variables: &[(&str, &str)], body: impl Future<Output = ()>) {
-    let name = &format!("alone::{name}");
-    if std::env::var(ALONE).is_ok_and(|running| running == *name) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-        return runtime.unwrap().block_on(body);
-    }
-    let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", name, "--nocapture"]).env_remove("PUSHONCE_DISABLED").env_remove("K_SERVICE");
-    let output = test.env(ALONE, name).envs(variables.iter().copied()).output().unwrap();
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // A name without a test would pass without having run anything.
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{name} failed alone:\n{said}\n{complained}"
-    );
+    process::alone(&format!("alone::{name}"), variables, body);
 }
 
 /// A handler that says that it has started, and waits for its release.

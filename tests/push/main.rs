@@ -17,6 +17,8 @@ mod keys;
 mod log;
 mod outcomes;
 mod payload_check;
+#[path = "../support/alone.rs"]
+mod process;
 mod serialize;
 mod services;
 mod world;
