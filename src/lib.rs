@@ -92,9 +92,7 @@ mod time;
 pub mod verbs;
 
 pub use self::disabled::Misplaced;
-pub use self::idempotent::{
-    IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report, Unguarded,
-};
+pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
 pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
 pub use self::lease::{History, Lease, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub use self::pubsub::{

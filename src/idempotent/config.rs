@@ -13,17 +13,6 @@ use crate::store::Store;
 use crate::time::Clock;
 use crate::verbs::{InvalidSetting, Settings, wait_checked};
 
-/// What to do with a message that has no key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Unguarded {
-    /// 422: nacked, and the handler does not run.
-    #[default]
-    Refuse,
-    /// The handler runs each time, without a guard and without a [`Lease`](crate::Lease).
-    Allow,
-}
-
 /// Whether a duplicate's payload is compared with the recorded one (by SHA-256 of the data).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -46,7 +35,8 @@ pub(super) struct Config {
     pub(super) key: KeyRule,
     pub(super) serialize: Option<KeyRule>,
     pub(super) serialize_wait: Duration,
-    pub(super) unguarded: Unguarded,
+    /// Whether a message without a key runs, unguarded.
+    pub(super) allow_unguarded: bool,
     pub(super) check: PayloadCheck,
     pub(super) limits: Limits,
     pub(super) response_limit: usize,
@@ -61,7 +51,7 @@ impl fmt::Debug for Config {
             .field("settings", &self.settings)
             .field("key", &self.key)
             .field("serialize", &self.serialize)
-            .field("unguarded", &self.unguarded)
+            .field("allow_unguarded", &self.allow_unguarded)
             .field("check", &self.check)
             .field("limits", &self.limits)
             .finish_non_exhaustive()

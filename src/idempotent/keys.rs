@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::answer::Refusal;
-use super::config::{Config, PayloadCheck, Unguarded};
+use super::config::{Config, PayloadCheck};
 use crate::key::{Consumer, InvalidKey, Key, join};
 use crate::lease::{Place, RunError};
 use crate::pubsub::{Delivery, KeyRule, Shape};
@@ -30,10 +30,10 @@ impl Keys {
             },
         };
         let Some(text) = config.key.find(delivery)? else {
-            return match config.unguarded {
-                Unguarded::Allow => Ok(None),
-                Unguarded::Refuse => Err(Unkeyed::of(delivery, "key").into()),
-            };
+            if config.allow_unguarded {
+                return Ok(None);
+            }
+            return Err(Unkeyed::of(delivery, "key").into());
         };
         let place = |key| Arc::new(Place { store: config.store.clone(), key, clock: config.clock.clone() });
         let key = Key::new(consumer, text).map_err(RunError::Key)?;

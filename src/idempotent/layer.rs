@@ -6,7 +6,7 @@ use std::time::Duration;
 use tower_layer::Layer;
 
 use super::body::Limits;
-use super::config::{Config, InvalidLayer, PayloadCheck, Unguarded};
+use super::config::{Config, InvalidLayer, PayloadCheck};
 use super::report::Report;
 use super::service::IdempotentService;
 use crate::disabled::disabled;
@@ -52,7 +52,7 @@ impl IdempotentLayer {
             key: KeyRule::default(),
             serialize: None,
             serialize_wait: MUTEX_WAIT,
-            unguarded: Unguarded::default(),
+            allow_unguarded: false,
             check: PayloadCheck::default(),
             limits: Limits { name: "body_limit", body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
             response_limit: RESPONSE_LIMIT,
@@ -136,15 +136,11 @@ impl IdempotentLayer {
         self
     }
 
-    /// What to do with a message without a key. Default: refuse it.
-    pub fn unguarded(mut self, unguarded: Unguarded) -> Self {
-        self.config.unguarded = unguarded;
+    /// Runs the handler for messages without a key too, each time, without a guard and without a
+    /// [`Lease`](crate::Lease). Without this they are answered 422: nacked, and the handler does not run.
+    pub fn allow_unguarded(mut self) -> Self {
+        self.config.allow_unguarded = true;
         self
-    }
-
-    /// Runs the handler, unguarded, for messages without a key.
-    pub fn allow_unguarded(self) -> Self {
-        self.unguarded(Unguarded::Allow)
     }
 
     /// Whether a duplicate's payload is compared. Default: off. Under a message id another payload is

@@ -45,7 +45,7 @@ mod layer;
 mod report;
 mod service;
 
-pub use self::config::{InvalidLayer, PayloadCheck, Unguarded};
+pub use self::config::{InvalidLayer, PayloadCheck};
 pub use self::layer::IdempotentLayer;
 pub use self::report::Report;
 pub use self::service::{IdempotentService, ResponseFuture};
