@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The longest name of a consumer, in characters.
 const CONSUMER_LIMIT: usize = 64;
+/// The longest key that is shown in full, in bytes. A record that held more beside it would be a payload.
+const SHOWN_LIMIT: usize = 128 * 1024;
 /// Consumers of our own (the key space of `serialize`, later the ledger of uncertain outcomes).
 const RESERVED: &str = "pushonce-";
 
@@ -128,6 +130,13 @@ impl Key {
         // Writing into a String cannot fail.
         let _ = write!(name, "{mark}{}:{text}", self.consumer);
         name
+    }
+
+    /// The key as it stands beside its record, for people; one that is longer than anybody can mean
+    /// by its name.
+    pub(crate) fn shown(&self) -> String {
+        let full = self.to_string();
+        if full.len() > SHOWN_LIMIT { self.stored_name(1500) } else { full }
     }
 }
 

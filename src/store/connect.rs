@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{BoxError, Memory, Store};
+use super::address::plain;
+use super::{BoxError, Maintain, Memory, Store};
 
-const KNOWN: &str = "`memory:` or `datastore://project/database?namespace=..&kind=..`";
+const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, `rediss://host`, \
+    `postgres://host/database`, `sqlite://file`, `mysql://host/database`, `s3://bucket/prefix` or `gs://bucket/prefix`";
 
 /// The store of an address. Nothing is dialled.
 ///
@@ -13,8 +15,8 @@ const KNOWN: &str = "`memory:` or `datastore://project/database?namespace=..&kin
 /// | `memory:` | [`Memory`] | |
 /// | `datastore://project/database?namespace=..&kind=..` | `Datastore` | `datastore` |
 ///
-/// A database that is left out is `(default)`; both parameters may be left out. Parts are plain names:
-/// nothing is percent-decoded.
+/// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
+/// out, and parts are plain names: nothing is percent-decoded.
 ///
 /// ```
 /// let store = pushonce::store::connect("memory:")?;
@@ -26,11 +28,43 @@ const KNOWN: &str = "`memory:` or `datastore://project/database?namespace=..&kin
 /// [`ConnectError`]: mend the address, or switch on the feature that it names. End the process: an
 /// address does not mend itself.
 pub fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    Ok(open(url)?)
+}
+
+/// The same store, with what an operator needs of it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pushonce::store::{self, Filter, Page};
+///
+/// let store = store::open("memory:")?;
+/// store.check().await?;
+/// let done = Filter { prefix: "orders:".into(), ..Filter::default() };
+/// assert!(store.list(&done, &Page::default()).await?.found.is_empty());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`connect`].
+pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
     let (scheme, rest) = url.split_once(':').ok_or(ConnectError::Unknown { scheme: None })?;
+    /// The store of a driver, if it is compiled in.
+    macro_rules! driver {
+        ($scheme:literal, $feature:literal, $open:path) => {{
+            #[cfg(feature = $feature)]
+            {
+                Ok(Arc::new($open(url)?))
+            }
+            #[cfg(not(feature = $feature))]
+            {
+                Err(ConnectError::NotCompiledIn { scheme: $scheme, feature: $feature })
+            }
+        }};
+    }
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
-        "datastore" => datastore(rest),
+        "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }
@@ -77,81 +111,8 @@ fn spelled(scheme: Option<&str>) -> String {
     )
 }
 
-fn malformed(what: impl Into<String>) -> ConnectError {
+pub(super) fn malformed(what: impl Into<String>) -> ConnectError {
     ConnectError::Malformed { what: what.into() }
-}
-
-/// A short plain word, which is no secret.
-fn plain(name: &str) -> Option<&str> {
-    let fits = (1..=20).contains(&name.len())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
-    fits.then_some(name)
-}
-
-/// What follows the scheme of an address of the form `//place/name?parameter=value&..`.
-#[cfg(feature = "datastore")]
-struct Address<'a> {
-    place: &'a str,
-    /// Empty if left out.
-    name: &'a str,
-    parameters: Vec<(&'a str, &'a str)>,
-}
-
-#[cfg(feature = "datastore")]
-impl<'a> Address<'a> {
-    fn of(rest: &'a str) -> Result<Self, ConnectError> {
-        let rest = rest.strip_prefix("//").ok_or_else(|| malformed("two slashes follow the scheme"))?;
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-        if path.contains('@') {
-            return Err(malformed("it takes no user and no password"));
-        }
-        let (place, name) = path.split_once('/').unwrap_or((path, ""));
-        let mut parameters = Vec::new();
-        for parameter in query.into_iter().flat_map(|query| query.split('&')) {
-            let (name, value) = parameter
-                .split_once('=')
-                .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-                .ok_or_else(|| malformed("a parameter is blank or has no value"))?;
-            if parameters.iter().any(|(other, _)| *other == name) {
-                return Err(malformed("a parameter is given twice"));
-            }
-            parameters.push((name, value));
-        }
-        Ok(Self { place, name, parameters })
-    }
-
-    fn unknown(parameter: &str) -> ConnectError {
-        malformed(plain(parameter).map_or_else(
-            || "a parameter is unknown".to_owned(),
-            |name| format!("the parameter `{name}` is unknown"),
-        ))
-    }
-}
-
-#[cfg(feature = "datastore")]
-fn datastore(rest: &str) -> Result<Arc<dyn Store>, ConnectError> {
-    let address = Address::of(rest)?;
-    if address.place.is_empty() {
-        return Err(malformed("the project is blank"));
-    }
-    let mut builder = super::Datastore::builder(address.place);
-    if !address.name.is_empty() {
-        builder = builder.database(address.name);
-    }
-    for (name, value) in &address.parameters {
-        builder = match *name {
-            "namespace" => builder.namespace(*value),
-            "kind" => builder.kind(*value),
-            _ => return Err(Address::unknown(name)),
-        };
-    }
-    let store = builder.build().map_err(|error| ConnectError::Invalid { source: error.into() })?;
-    Ok(Arc::new(store))
-}
-
-#[cfg(not(feature = "datastore"))]
-fn datastore(_: &str) -> Result<Arc<dyn Store>, ConnectError> {
-    Err(ConnectError::NotCompiledIn { scheme: "datastore", feature: "datastore" })
 }
 
 #[cfg(test)]
@@ -177,7 +138,7 @@ mod tests {
     fn an_unknown_scheme_is_told_what_was_expected() {
         assert!(refusal("mongodb://u:pw@host/db").starts_with("the scheme `mongodb` names no store"));
         for url in ["", "memory", "/tmp/db", ":", "Pa55word!:x"] {
-            assert!(refusal(url).contains("`memory:` or `datastore://"), "{url}");
+            assert!(refusal(url).contains("`memory:`, `datastore://"), "{url}");
         }
     }
 

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::record::understood;
-use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
+use super::{
+    BoxFuture, Filter, Listing, Maintain, Page, Record, Standing, Store, StoreError, Stored, Swap, Version,
+};
 use crate::key::Key;
 use crate::time::{Clock, micros, system_clock};
 
@@ -127,6 +129,20 @@ impl Store for Memory {
         next: &'a Record,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(async move { self.swap_now(key, seen, next) })
+    }
+}
+
+impl Maintain for Memory {
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn purge_expired(&self, _limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        todo!()
+    }
+
+    fn list<'a>(&'a self, _: &'a Filter, _: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        todo!()
     }
 }
 

@@ -1,12 +1,32 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+mod address;
 #[cfg(feature = "testing")]
 pub mod chaos;
+mod completes;
 mod connect;
 #[cfg(feature = "datastore")]
 mod datastore;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "mysql",
+    feature = "bucket-s3",
+    feature = "bucket-gcs"
+))]
+mod document;
+mod maintain;
 mod memory;
 pub mod record;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "bucket-s3",
+    feature = "bucket-gcs"
+))]
+mod tls;
 
 use std::fmt;
 use std::future::Future;
@@ -14,9 +34,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::connect::{ConnectError, connect};
+pub use self::completes::Completes;
+pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]
 pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
+pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
 pub use self::record::Record;
 use crate::key::Key;
@@ -50,6 +72,38 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         seen: Option<&'a Version>,
         next: &'a Record,
     ) -> BoxFuture<'a, Result<Swap, StoreError>>;
+}
+
+/// Checks that what was found under the name of a key is the key's.
+#[cfg(any(
+    feature = "datastore",
+    feature = "redis",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "mysql",
+    feature = "bucket-s3",
+    feature = "bucket-gcs"
+))]
+fn belongs(key: &Key, shown: &str) -> Result<(), StoreError> {
+    if shown != key.shown() {
+        return Err(StoreError::Corrupt { what: "it belongs to another key of the same name".to_owned() });
+    }
+    Ok(())
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        (**self).read(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        (**self).swap(key, seen, next)
+    }
 }
 
 /// What a [`Store::swap`] did.

@@ -198,15 +198,8 @@ impl Record {
     /// # Errors
     /// [`StoreError::NewerFormat`] or [`StoreError::Corrupt`]: leave it as it is and answer 503.
     pub fn decode(document: &[u8]) -> Result<Self, StoreError> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u16,
-        }
-        let corrupt = |error: serde_json::Error| StoreError::Corrupt { what: error.to_string() };
-        // The format first: the rest of a newer major version need not look like ours at all.
-        let Format { format } = serde_json::from_slice(document).map_err(corrupt)?;
-        understood(format)?;
-        serde_json::from_slice(document).map_err(corrupt)
+        readable(document)?;
+        serde_json::from_slice(document).map_err(|error| corrupt(&error))
     }
 
     /// Whether a store may take it: for a store that keeps records as they are.
@@ -217,6 +210,21 @@ impl Record {
         }
         Ok(())
     }
+}
+
+/// Whether this version understands the document. The format is looked at alone, and first: the rest
+/// of a newer major version need not look like ours at all.
+pub(super) fn readable(document: &[u8]) -> Result<(), StoreError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u16,
+    }
+    let Format { format } = serde_json::from_slice(document).map_err(|error| corrupt(&error))?;
+    understood(format)
+}
+
+fn corrupt(error: &serde_json::Error) -> StoreError {
+    StoreError::Corrupt { what: error.to_string() }
 }
 
 /// Whether this version understands records of that format.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::client::{Client, Server};
 use super::{Datastore, Space};
+use crate::store::address::Address;
+use crate::store::connect::{ConnectError, malformed};
 use crate::time::{Clock, system_clock};
 
 const EMULATOR: &str = "DATASTORE_EMULATOR_HOST";
@@ -101,6 +103,28 @@ impl DatastoreBuilder {
         let tells_no_time = matches!(server, Server::Emulator(_));
         let stand_in = tells_no_time.then_some(self.clock);
         Ok(Datastore { space, client: Client::new(server, self.request_timeout), stand_in })
+    }
+}
+
+impl Datastore {
+    /// The store of `datastore://project/database?namespace=..&kind=..`.
+    pub(in crate::store) fn of_url(url: &str) -> Result<Self, ConnectError> {
+        let address = Address::of(url)?;
+        if address.place.is_empty() {
+            return Err(malformed("the project is blank"));
+        }
+        let mut builder = Self::builder(address.place);
+        if !address.name.is_empty() {
+            builder = builder.database(address.name);
+        }
+        for (name, value) in &address.parameters {
+            builder = match *name {
+                "namespace" => builder.namespace(*value),
+                "kind" => builder.kind(*value),
+                _ => return Err(Address::unknown(name)),
+            };
+        }
+        builder.build().map_err(|error| ConnectError::Invalid { source: error.into() })
     }
 }
 

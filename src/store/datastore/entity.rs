@@ -11,12 +11,10 @@ use gcloud_sdk::prost_types::Timestamp;
 use super::pb;
 use crate::key::Key;
 use crate::store::record::State;
-use crate::store::{Record, StoreError, Version};
+use crate::store::{Record, StoreError, Version, belongs};
 
 /// The longest name of an entity, in bytes, by the limits page of Datastore.
 const NAME_LIMIT: usize = 1500;
-/// The longest key that is kept in full beside the record, in bytes. An entity may have 1 MiB.
-const SHOWN_LIMIT: usize = 128 * 1024;
 /// The last second of the year 9999, after which Datastore takes no timestamp.
 const LAST_SECOND: u64 = 253_402_300_799;
 
@@ -54,7 +52,7 @@ impl Space {
         };
         let properties = HashMap::from([
             ("record".to_owned(), unindexed(ValueType::StringValue(document))),
-            ("key".to_owned(), unindexed(ValueType::StringValue(shown(key)))),
+            ("key".to_owned(), unindexed(ValueType::StringValue(key.shown()))),
             ("state".to_owned(), unindexed(ValueType::StringValue(state.to_owned()))),
             ("written_at".to_owned(), unindexed(ValueType::TimestampValue(timestamp(record.written)))),
             ("expires_at".to_owned(), unindexed(ValueType::TimestampValue(timestamp(record.expires)))),
@@ -74,21 +72,13 @@ pub(super) fn record(key: &Key, mut entity: pb::Entity) -> Result<Record, StoreE
         };
     // The format before the key: a newer major version may keep its keys in another way.
     let record = Record::decode(text("record")?.as_bytes())?;
-    if text("key")? != shown(key) {
-        return Err(StoreError::Corrupt { what: "it belongs to another key of the same name".to_owned() });
-    }
+    belongs(key, &text("key")?)?;
     Ok(record)
 }
 
 /// The name of the entity of a key.
 pub(super) fn name(key: &Key) -> String {
     key.stored_name(NAME_LIMIT)
-}
-
-/// The key as it stands beside the record. Its name is a hash where it is too long to be kept.
-fn shown(key: &Key) -> String {
-    let full = key.to_string();
-    if full.len() > SHOWN_LIMIT { name(key) } else { full }
 }
 
 /// The version of an entity, which Datastore counts from one.

@@ -15,7 +15,9 @@ use gcloud_sdk::prost_types::Timestamp;
 use self::client::{Client, Write};
 pub use self::config::{DatastoreBuilder, InvalidDatastore};
 use self::entity::Space;
-use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
+use super::{
+    BoxFuture, Filter, Listing, Maintain, Page, Record, Standing, Store, StoreError, Stored, Swap, Version,
+};
 use crate::key::Key;
 use crate::time::{Clock, micros};
 
@@ -65,18 +67,6 @@ impl Datastore {
     /// A store of that project, to be set up.
     pub fn builder(project: impl Into<String>) -> DatastoreBuilder {
         DatastoreBuilder::new(project.into())
-    }
-
-    /// Looks up a key that does not exist, to tell at start a set-up that can never work from an outage.
-    ///
-    /// It only reads: whether the service account may also write shows with the first claim.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] is permanent (no permission, wrong project, database or mode): end the
-    /// process with its text. Anything else may pass: log it and start.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        // Every name of a key has a `=` or a `#`, so this one never is one.
-        self.client.lookup(&self.space, self.space.key("check".to_owned())).await.map(drop)
     }
 
     fn age(
@@ -140,6 +130,24 @@ impl Store for Datastore {
         next: &'a Record,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(self.swap_now(key, seen, next))
+    }
+}
+
+impl Maintain for Datastore {
+    /// Looks up a key that does not exist. Whether the service account may also write shows with the first claim.
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        // Every name of a key has a `=` or a `#`, so this one never is one.
+        Box::pin(async {
+            self.client.lookup(&self.space, self.space.key("check".to_owned())).await.map(drop)
+        })
+    }
+
+    fn purge_expired(&self, _limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        todo!()
+    }
+
+    fn list<'a>(&'a self, _: &'a Filter, _: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        todo!()
     }
 }
 
