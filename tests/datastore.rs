@@ -24,7 +24,7 @@ use emulator::{Emulator, PROJECT, key, record};
 use futures_util::future::join_all;
 use gcloud_sdk::google::datastore::v1::value::ValueType;
 use pushonce::store::record::Id;
-use pushonce::store::{Datastore, Standing, StoreError, Stored, Swap, Version};
+use pushonce::store::{Datastore, Maintain as _, Standing, StoreError, Stored, Swap, Version};
 use pushonce::{Clock, IntoKey, Key, Store};
 use rpc_count::RpcCount;
 

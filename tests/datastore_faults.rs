@@ -18,6 +18,7 @@ use gcloud_sdk::google::datastore::v1::mutation::{
 use gcloud_sdk::google::datastore::v1::value::ValueType;
 use gcloud_sdk::prost_types::Timestamp;
 use gcloud_sdk::tonic::Code;
+use pushonce::store::Maintain as _;
 use pushonce::store::record::Record;
 use pushonce::store::{Datastore, Standing, StoreError, Swap, Version};
 use pushonce::{IntoKey, Key, Store};

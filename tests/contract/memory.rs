@@ -1,0 +1,38 @@
+//! The store in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushonce::contract::{Law, Subject};
+use pushonce::store::{BoxFuture, Memory};
+use pushonce::{Key, Store};
+
+use crate::report;
+
+struct InMemory(Arc<Memory>);
+
+impl Subject for InMemory {
+    fn store(&self) -> Arc<dyn Store> {
+        self.0.clone()
+    }
+
+    fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
+        self.0.forget(key);
+        Box::pin(async {})
+    }
+
+    fn tells_what_stands(&self) -> bool {
+        true
+    }
+
+    // Nothing is far away, so short waits will do.
+    fn short(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    fn passed(&self, law: &Law) {
+        report::law("memory", law.name());
+    }
+}
+
+pushonce::contract!(InMemory(Arc::new(Memory::new())));
