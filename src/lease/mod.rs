@@ -4,10 +4,12 @@
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
 mod claim;
+mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod error;
 mod handle;
+mod handover;
 mod machine;
 #[cfg(feature = "contract")]
 pub mod planted;
@@ -24,9 +26,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
-pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::commit::Completion;
+pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
+pub(crate) use self::handover::Transacted;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
