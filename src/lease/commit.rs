@@ -32,8 +32,6 @@ impl Lease {
             None => Ok(()),
         };
         if let Err(error) = written {
-            // Rolled back before the guard is told, which then need not wait for it.
-            drop(tx);
             self.0.handover.known(Transacted::Not(error.clone()));
             return Err(error);
         }

@@ -128,6 +128,7 @@ async fn trouble(dice: Dice, sql: Arc<FakeSql>) {
 }
 
 async fn story(seed: u64) {
+    pushonce::seed(seed);
     let (world, dice) = (World::new(), Dice::of(seed));
     let mut layer = world.layer().lease(seconds(6));
     if seed % 2 == 0 {
@@ -149,6 +150,7 @@ async fn story(seed: u64) {
     // What was still on its way has landed by now.
     tokio::time::sleep(seconds(120)).await;
     assert_eq!(world.sql.effects(), ["m"], "seed {seed}");
+    world.sql.heal();
     assert_eq!(push(&app, "m").await, DUPLICATE, "seed {seed}");
 }
 
