@@ -214,7 +214,7 @@ impl Lease {
     }
 
     /// The work has ended: what became of its own transaction, if it had one. From here on there can be none.
-    pub(crate) fn close(&self) -> Option<Transacted> {
+    pub(crate) fn close(&self) -> Option<Box<Transacted>> {
         self.0.handover.close()
     }
 

@@ -87,13 +87,13 @@ impl Handover {
     }
 
     /// The work has ended, and is given nothing any more: what became of its own transaction, if it had one.
-    pub(super) fn close(&self) -> Option<Transacted> {
+    pub(super) fn close(&self) -> Option<Box<Transacted>> {
         let stage = self.asked.get_or_init(|| None).as_ref()?;
-        Some(match std::mem::replace(&mut *lock(stage), Stage::Given) {
+        Some(Box::new(match std::mem::replace(&mut *lock(stage), Stage::Given) {
             Stage::Asked(_) => Transacted::Not(CommitError::RolledBack { source: None }),
             Stage::Given => Transacted::Open(None),
             Stage::Known(transacted) => transacted,
-        })
+        }))
     }
 }
 

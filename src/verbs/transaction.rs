@@ -12,14 +12,14 @@ use crate::store::record::Ended;
 /// Settles the claims of such work, and replies. Where nobody knows, a release decides: it waits for
 /// whoever still locks the record, and after it a commit that comes late must fail, since its condition is false.
 pub(super) async fn settle<T, R: Reply<T>>(
-    transacted: Transacted,
+    transacted: Box<Transacted>,
     mut claim: Claim,
     mut entity: Option<Claim>,
     end: End<T>,
     plan: Plan,
     reply: R,
 ) {
-    let (known, cause) = match transacted {
+    let (known, cause) = match *transacted {
         Transacted::Committed => (Some(Commit::AlreadyDone), None),
         Transacted::Not(CommitError::FencedOut { .. }) => (Some(Commit::FencedOut), None),
         // Nothing is in doubt: as any other work, only that it has not succeeded.
