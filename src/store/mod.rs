@@ -19,6 +19,8 @@ mod document;
 mod maintain;
 mod memory;
 pub mod record;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub mod sql;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",
@@ -41,6 +43,8 @@ pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
 pub use self::record::Record;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub use self::sql::Sql;
 use crate::key::Key;
 
 /// A boxed future, as object-safe async traits need it.

@@ -6,6 +6,8 @@
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod sql;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
@@ -13,3 +15,6 @@ mod memory;
 mod emulator;
 #[path = "../support/report.rs"]
 mod report;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/sql.rs"]
+mod sql_server;
