@@ -140,10 +140,8 @@ impl Given {
             if tries > 1 {
                 break;
             }
-            let moved = bounded(
-                || store.swap_in(tx, &place.key, &claim.version, &next),
-                StoreError::unavailable,
-            );
+            let moved =
+                bounded(|| store.swap_in(tx, &place.key, &claim.version, &next), StoreError::unavailable);
             if moved.await.map_err(rolled_back)? {
                 return Ok(());
             }

@@ -6,8 +6,8 @@ use super::plan::{Plan, Ran, Reply};
 use super::settle::{self, Fate, Unsuccessful, in_time, outcome, through, told_late};
 use super::watch::{End, unhurt};
 use crate::lease::{AfterCommit, Claim, Commit, CommitError, Op, RunError, Transacted};
-use crate::store::{BoxError, StoreError};
 use crate::store::record::Ended;
+use crate::store::{BoxError, StoreError};
 
 /// Settles the claims of such work, and replies. Where nobody knows, a release decides: it waits for
 /// whoever still locks the record, and after it a commit that comes late must fail, since its condition is false.
@@ -23,7 +23,9 @@ pub(super) async fn settle<T, R: Reply<T>>(
         Transacted::Committed => (Some(Commit::AlreadyDone), None),
         Transacted::Not(CommitError::FencedOut { .. }) => (Some(Commit::FencedOut), None),
         // Nothing is in doubt: as any other work, only that it has not succeeded.
-        Transacted::Not(error) => return settle::settle(claim, entity, failed(end, error), plan, reply).await,
+        Transacted::Not(error) => {
+            return settle::settle(claim, entity, failed(end, error), plan, reply).await;
+        }
         Transacted::Open(cause) => (None, cause),
     };
     let ended = outcome(end);

@@ -89,7 +89,11 @@ async fn a_commit_that_outlives_its_handler_is_decided_by_the_record() {
                 if late {
                     let _ = executed.send(());
                     tokio::time::sleep(seconds(3)).await;
-                    return completion.execute(&mut tx).await.expect_err("its condition is false now").to_string();
+                    return completion
+                        .execute(&mut tx)
+                        .await
+                        .expect_err("its condition is false now")
+                        .to_string();
                 }
                 completion.execute(&mut tx).await.unwrap();
                 let _ = executed.send(());

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use pushonce::store::{
-    BoxFuture, Commits, Completes, Record, Standing, StoreError, Stored, Swap, Version,
-};
+use pushonce::store::{BoxFuture, Commits, Completes, Record, Standing, StoreError, Stored, Swap, Version};
 use pushonce::{Clock, IntoKey, Key, Store};
 use tokio::sync::OwnedMutexGuard;
 
@@ -249,7 +247,9 @@ impl Commits<FakeTx> for FakeSql {
                     });
                     lost()
                 }
-                Some(Fault::Refused) => Err(StoreError::Refused { what: "a constraint".into(), source: None }),
+                Some(Fault::Refused) => {
+                    Err(StoreError::Refused { what: "a constraint".into(), source: None })
+                }
                 Some(Fault::Silent) => {
                     let _open = tx;
                     std::future::pending().await

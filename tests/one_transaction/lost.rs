@@ -31,8 +31,7 @@ async fn committed_and_its_answer_lost_is_acked_where_the_handler_passes_the_err
 async fn rolled_back_and_its_answer_lost_is_nacked_and_runs_again() {
     for careful in [false, true] {
         let world = World::new();
-        let app =
-            if careful { world.app(world.layer(), effect) } else { world.app(world.layer(), careless) };
+        let app = if careful { world.app(world.layer(), effect) } else { world.app(world.layer(), careless) };
         world.sql.next_commit(Fault::LostBefore);
         assert_eq!(push(&app, "m").await, ROLLED_BACK);
         assert_eq!((world.stands("m"), world.sql.effects().len()), (FAILED, 0));

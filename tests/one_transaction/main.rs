@@ -9,14 +9,23 @@
 
 mod cut_off;
 mod fake;
-mod lost;
 #[path = "../push/log.rs"]
 mod log;
+mod lost;
 mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
 mod random;
 mod renewal;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/report.rs"]
+mod report;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod sql;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/sql.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod sql_server;
 mod verbs;
 mod world;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pushonce::store::record::State;
 use pushonce::store::Store as _;
+use pushonce::store::record::State;
 use tokio::time::Instant;
 
 use crate::world::*;

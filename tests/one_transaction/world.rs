@@ -78,7 +78,6 @@ impl World {
 pub(crate) const DONE: Option<(State, Ended, u32)> = Some((State::Done, Ended::Fresh, 0));
 pub(crate) const FAILED: Option<(State, Ended, u32)> = Some((State::Released, Ended::Failed, 1));
 
-
 pub(crate) const RAN: (u16, &str, Level) = (200, "ran", Level::INFO);
 /// Committed, but the handler failed after that.
 pub(crate) const RAN_LOUDLY: (u16, &str, Level) = (200, "ran", Level::ERROR);
