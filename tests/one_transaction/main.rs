@@ -7,8 +7,16 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql", feature = "serve"))]
+#[path = "../../functional/client.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod client;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod cut_commit;
 mod cut_off;
 mod fake;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql", feature = "serve"))]
+mod kill;
 #[path = "../push/log.rs"]
 mod log;
 mod lost;
@@ -16,6 +24,8 @@ mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod proxy;
 mod random;
 mod renewal;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
