@@ -7,15 +7,18 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql", feature = "serve"))]
+#[path = "../support/both_emulators.rs"]
+mod both_emulators;
 #[path = "../../functional/client.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod client;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod cut_commit;
 mod cut_off;
+mod datastore;
+#[path = "../support/datastore_emulator.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod emulator;
 mod fake;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql", feature = "serve"))]
 mod kill;
 #[path = "../push/log.rs"]
 mod log;
@@ -24,16 +27,12 @@ mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod proxy;
 mod random;
 mod renewal;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 #[path = "../support/report.rs"]
 mod report;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod sql;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 #[path = "../support/sql.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod sql_server;

@@ -1,4 +1,4 @@
-//! A TCP proxy in front of a SQL server that loses the answer to a commit, in each way in which it can be lost.
+//! A TCP proxy in front of a server that loses the answer to a commit, in each way in which it can be lost.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of that server, whose protocol spells a commit so.
+    /// In front of that server, to which a request with these bytes is a commit.
     pub(crate) async fn start(server: String, commit: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

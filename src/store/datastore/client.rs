@@ -90,15 +90,7 @@ impl Client {
     ) -> Result<Option<pb::MutationResult>, StoreError> {
         let (call, mutation) = match write {
             Write::Insert(entity) => (Call::Insert, mutation(Operation::Insert(entity))),
-            Write::Update { entity, base } => {
-                let mutation = pb::Mutation {
-                    conflict_detection_strategy: Some(ConflictDetectionStrategy::BaseVersion(base)),
-                    // Without it the Firestore emulator writes whatever the version is.
-                    conflict_resolution_strategy: ConflictResolutionStrategy::Fail.into(),
-                    ..mutation(Operation::Update(entity))
-                };
-                (Call::Update, mutation)
-            }
+            Write::Update { entity, base } => (Call::Update, on_version(base, Operation::Update(entity))),
         };
         let request = pb::CommitRequest {
             project_id: space.project.clone(),
@@ -190,6 +182,15 @@ fn routing(space: &Space) -> gcloud_sdk::error::Result<http::HeaderMap> {
     }
     let value = http::HeaderValue::from_str(&value)?;
     Ok([(http::HeaderName::from_static("x-goog-request-params"), value)].into_iter().collect())
+}
+
+pub(super) fn on_version(base: i64, operation: Operation) -> pb::Mutation {
+    pb::Mutation {
+        conflict_detection_strategy: Some(ConflictDetectionStrategy::BaseVersion(base)),
+        // Without it the Firestore emulator writes whatever the version is.
+        conflict_resolution_strategy: ConflictResolutionStrategy::Fail.into(),
+        ..mutation(operation)
+    }
 }
 
 fn mutation(operation: Operation) -> pb::Mutation {
