@@ -41,7 +41,7 @@ impl<DB: Dialect> Sql<DB> {
             });
             pool.connect_lazy_with(options)
         };
-        let mut builder = SqlBuilder::new(Box::new(pool)).installs(DB::EMBEDDED);
+        let mut builder = SqlBuilder::new(Box::new(pool)).installs(DB::EMBEDDED.is_some());
         if let Some(table) = ours.table {
             builder = builder.table(table);
         }

@@ -33,8 +33,8 @@ pub trait Speaks: Database {
     const TELLS: bool;
     /// Connections worth having by default, where it is opened by its address.
     const CONNECTIONS: u32;
-    /// Whether it is a file of ours, in which the table is made by itself.
-    const EMBEDDED: bool = false;
+    /// Where its address is a file of ours: what is run before the table is made in it.
+    const EMBEDDED: Option<&'static str> = None;
     /// Whether it knows [`Asking::Whole`].
     const WHOLE: bool = false;
 

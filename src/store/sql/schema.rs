@@ -1,8 +1,11 @@
 //! The table: its name, its DDL, and the version by which a running program knows it.
 
+use std::time::Duration;
+
 use super::InvalidSql;
 use super::dialect::Dialect;
 use super::session::{Call, Session};
+use crate::random;
 use crate::store::StoreError;
 
 /// Leaves room for the index's own name within the 63 bytes of a name in PostgreSQL.
@@ -12,6 +15,9 @@ const VERSION: u32 = 1;
 /// What the table is marked by: a comment, which every database keeps and shows to whoever may read the table.
 pub(super) const LABEL: &str = "pushonce schema 1";
 const MARK: &str = "pushonce schema ";
+/// How often, and how long apart, a new file is asked whether another process is done with it.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(40);
 
 /// The DDL of a table, as text: for your migrations.
 ///
@@ -98,7 +104,7 @@ impl<DB: Dialect> Session<DB> {
     pub(super) async fn look_at_schema(&self, install: bool) -> Result<(), StoreError> {
         let mut found = self.ask(Call::Read, &self.statements.version, &[]).await?;
         if install && found.rows.is_empty() {
-            self.install().await?;
+            self.install_embedded().await?;
             found = self.ask(Call::Read, &self.statements.version, &[]).await?;
         }
         let marked = found.rows.into_iter().flatten().flatten().next();
@@ -107,6 +113,20 @@ impl<DB: Dialect> Session<DB> {
             None => Err(self.refused("the table is not there")),
             Some(None) => Err(self.refused("the table is not marked as one of pushonce")),
             Some(Some(older)) => Err(self.refused(&format!("the table has schema {older}, not {VERSION}"))),
+        }
+    }
+
+    /// SQLite lets nobody wait for the switch of its journal, so of several processes that start with
+    /// a new file all but one are told that it is locked.
+    async fn install_embedded(&self) -> Result<(), StoreError> {
+        let statements = format!("{}{}", DB::EMBEDDED.unwrap_or_default(), DB::install(&self.table));
+        let mut tries = 0;
+        loop {
+            match self.ask(Call::Write, &statements, &[]).await {
+                Err(error) if error.is_transient() && tries < TRIES => tries += 1,
+                ended => return ended.map(drop),
+            }
+            tokio::time::sleep(random::jitter(PAUSE)).await;
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::Sqlite;
 use sqlx::error::DatabaseError;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteQueryResult, SqliteSynchronous};
 
 use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, run};
 use super::fault::{FILE, Meaning, STATEMENT};
@@ -24,7 +24,8 @@ impl Speaks for Sqlite {
     const TELLS: bool = true;
     /// There is one writer at a time anyway; on one connection they stand in line.
     const CONNECTIONS: u32 = 1;
-    const EMBEDDED: bool = true;
+    /// It is kept in the file.
+    const EMBEDDED: Option<&'static str> = Some("PRAGMA journal_mode = WAL;\n");
 
     fn schema(table: &Table) -> String {
         let (index, name, table) = (table.beside(&table.index(), '"'), table.name(), table.quoted('"'));
@@ -121,7 +122,6 @@ CREATE INDEX IF NOT EXISTS {index} ON \"{name}\" (expires_at);
         let options =
             SqliteConnectOptions::from_str(url).map_err(|_| malformed("the file has no name of SQLite's"))?;
         // In WAL only FULL syncs the log before it says that a write is done.
-        let durable = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        Ok(durable.create_if_missing(true).busy_timeout(BUSY))
+        Ok(options.synchronous(SqliteSynchronous::Full).create_if_missing(true).busy_timeout(BUSY))
     }
 }
