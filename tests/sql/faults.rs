@@ -104,7 +104,8 @@ async fn a_database_of_another_encoding_is_refused_with_what_to_mend(place: Plac
     let latin = fresh("latin");
     place.run(&format!("CREATE DATABASE {latin} ENCODING 'LATIN1' TEMPLATE template0")).await;
     let bare = place.url.split('?').next().unwrap();
-    let elsewhere = Place::<Postgres>::of(&format!("{}/{latin}", bare.rsplit_once('/').unwrap().0), "pushonce");
+    let elsewhere =
+        Place::<Postgres>::of(&format!("{}/{latin}", bare.rsplit_once('/').unwrap().0), "pushonce");
     let store = elsewhere.store();
     store.create_table().await.unwrap();
     let euro = ("orders", "\u{20ac}").into_key().unwrap();

@@ -153,7 +153,9 @@ impl<DB: Server> Drop for Place<DB> {
 }
 
 /// One kind of server.
-pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone + FromStr<Err = sqlx::Error>>> {
+pub(crate) trait Server:
+    Dialect<Connection: Connection<Options: Clone + FromStr<Err = sqlx::Error>>>
+{
     /// As the report calls it.
     const SHORT: &'static str;
     fn place(table: String) -> Place<Self>;
@@ -286,10 +288,8 @@ impl Server for MySql {
     const WEST: &'static [&'static str] = &["SET time_zone = '-07:00'"];
     const MAKE_ROLE: &'static [&'static str] = &["CREATE USER {role}", "GRANT {grants} ON {table} TO {role}"];
     const DROP_ROLE: &'static [&'static str] = &["DROP USER {role}"];
-    const IMPATIENT: &'static [&'static [&'static str]] = &[
-        &["SET innodb_lock_wait_timeout = 1"],
-        &["SET SESSION TRANSACTION READ ONLY"],
-    ];
+    const IMPATIENT: &'static [&'static [&'static str]] =
+        &[&["SET innodb_lock_wait_timeout = 1"], &["SET SESSION TRANSACTION READ ONLY"]];
 
     fn end_waiting(place: &Place<Self>) -> BoxFuture<'_, bool> {
         Box::pin(async {
