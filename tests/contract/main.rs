@@ -16,5 +16,6 @@ mod emulator;
 #[path = "../support/report.rs"]
 mod report;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[expect(dead_code, reason = "the tests of the store do more to a table")]
 #[path = "../support/sql.rs"]
 mod sql_server;

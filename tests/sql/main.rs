@@ -35,6 +35,7 @@ macro_rules! on {
 mod basics;
 mod connections;
 mod crashes;
+mod faults;
 mod keys;
 mod pooler;
 mod proxy;
@@ -49,3 +50,10 @@ mod private;
 mod report;
 #[path = "../support/sql.rs"]
 mod server;
+
+/// The text of an error that no retry mends.
+fn refusal(error: &pushonce::store::StoreError) -> String {
+    assert!(matches!(error, pushonce::store::StoreError::Refused { .. }), "{error:?}");
+    assert!(!error.is_transient() && !error.may_have_written(), "{error:?}");
+    error.to_string()
+}
