@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pushonce::drain;
 use pushonce::store::record::{Ended, State};
 use pushonce::testing::Push;
+use pushonce::{attribute, drain};
 use tracing::Level;
 
 use crate::fake::Fault;
@@ -43,6 +43,21 @@ async fn a_handler_that_is_timed_out_after_its_completion_is_decided_by_the_reco
         let told = if committed { RAN_LOUDLY } else { TIMED_OUT };
         assert_eq!(push(&app, "m").await, told);
         assert_eq!(world.stands("m"), if committed { DONE } else { UNKNOWN });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_entity_of_a_handler_that_was_cut_off_is_left_to_lapse_unless_it_is_safe_to_cancel() {
+    for safe in [false, true] {
+        let world = World::new();
+        let mut layer = world.layer().serialize(attribute("po")).serialize_wait(Duration::ZERO);
+        layer = layer.work_timeout(seconds(2));
+        let app = world.app(if safe { layer.cancel_safe() } else { layer }, effect);
+        world.sql.next_commit(Fault::Silent);
+        let sent = async |id| Push::empty().id(id).attribute("po", "1").send(&app).await.status.as_u16();
+        assert_eq!(sent("m").await, 504);
+        assert_eq!(world.stands("m"), UNKNOWN);
+        assert_eq!(sent("other").await, if safe { 200 } else { 503 });
     }
 }
 
