@@ -6,6 +6,8 @@
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
