@@ -75,11 +75,15 @@ const ANSWERS: &[(&str, Meaning)] = &[
 
 /// `None`: no answer of the server, or none that is known.
 fn meaning(error: &RedisError) -> Option<Meaning> {
-    let text = match error.code() {
-        Some(code) => format!("{code} {}", error.detail().unwrap_or_default()),
-        None => error.to_string(),
-    };
-    ANSWERS.iter().find(|(words, _)| text.contains(words)).map(|(_, meaning)| *meaning)
+    let said = said(error);
+    ANSWERS.iter().find(|(words, _)| said.contains(words)).map(|(_, meaning)| *meaning)
+}
+
+/// What the server said, in its own words, or else what the driver says.
+fn said(error: &RedisError) -> String {
+    error
+        .code()
+        .map_or_else(|| error.to_string(), |code| format!("{code} {}", error.detail().unwrap_or_default()))
 }
 
 /// The error of a call that was sent.
@@ -127,5 +131,5 @@ fn refused(remedy: &str, error: RedisError) -> StoreError {
 }
 
 fn quoted(error: &RedisError) -> String {
-    error.to_string().lines().next().unwrap_or_default().chars().take(QUOTED).collect()
+    said(error).lines().next().unwrap_or_default().chars().take(QUOTED).collect()
 }
