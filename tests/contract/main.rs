@@ -6,6 +6,7 @@
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
+mod waivers;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]

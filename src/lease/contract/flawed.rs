@@ -114,6 +114,10 @@ impl Clock for Paused {
     }
 }
 
+pub(super) fn paused() -> Arc<dyn Clock> {
+    Arc::new(Paused(tokio::time::Instant::now()))
+}
+
 /// What a broken store remembers beside its memory.
 #[derive(Debug, Default)]
 struct Notes {
@@ -135,7 +139,7 @@ pub(super) struct Flawed {
 
 impl Flawed {
     pub(super) fn new(flaw: Option<Flaw>) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(Paused(tokio::time::Instant::now()));
+        let clock = paused();
         Self { memory: Arc::new(Memory::with_clock(clock.clone())), flaw, clock, notes: Mutex::default() }
     }
 

@@ -2,20 +2,21 @@
 
 #[cfg(test)]
 use super::flawed::{Field::*, Flaw::*};
-use super::{Group, Law, age, claims, content, ends, keys, lost, marks, swaps, undone, zombies};
+use super::{Bond, Group, Law, age, claims, content, ends, keys, lost, marks, swaps, undone, zombies};
 #[cfg(test)]
 use crate::lease::planted::Fault as Planted;
 
 /// Makes the list and, from the same lines, the macro that writes a test for each of them.
 macro_rules! laws {
     ($dollar:tt $($group:ident {
-        $($file:ident :: $name:ident, $says:literal, broken by [$($flaw:expr),+];)+
+        $($file:ident :: $name:ident, $says:literal, broken by [$($flaw:expr),+] $(, $waivable:ident)?;)+
     })+) => {
         /// All laws, in the order in which a store author should mend them.
         pub const LAWS: &[Law] = &[$($(Law {
             name: stringify!($name),
             says: $says,
             group: Group::$group,
+            bond: bond!($($waivable)?),
             run: |trial| Box::pin($file::$name(trial)),
             #[cfg(test)]
             flaws: &[$($flaw),+],
@@ -35,6 +36,16 @@ macro_rules! laws {
                 )+)+
             };
         }
+    };
+}
+
+/// A law binds every store unless its line says otherwise.
+macro_rules! bond {
+    () => {
+        Bond::Binding
+    };
+    (waivable) => {
+        Bond::Waivable
     };
 }
 
@@ -84,7 +95,7 @@ Port {
         broken by [Loses(Unknown)];
     content::data_at_the_limit_comes_back,
         "data comes back byte by byte, up to its limit",
-        broken by [Loses(Data)];
+        broken by [Loses(Data)], waivable;
     content::data_over_the_limit_is_refused,
         "data over its limit is refused, and nothing is written",
         broken by [CutsData];
@@ -214,7 +225,7 @@ Exact {
         broken by [VersionRepeats];
     claims::a_client_clock_decides_nothing,
         "who may take a key over is decided by the store's clock, not by a client's",
-        broken by [AgesByClients];
+        broken by [AgesByClients], waivable;
     ends::a_failed_run_is_remembered,
         "a claim after a failed run knows of it, and of how many there were",
         broken by [Loses(Runs), Loses(Ended)];
