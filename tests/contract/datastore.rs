@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pushonce::contract::{LAWS, Law, Subject, Waiver};
-use pushonce::store::{BoxFuture, Datastore};
+use pushonce::store::{BoxFuture, Datastore, Maintain};
 use pushonce::{Key, Store};
 
 use crate::emulator::Emulator;
@@ -30,6 +30,10 @@ impl Subject for Emulated {
 
     fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         Box::pin(self.emulator.delete(key))
+    }
+
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.store.clone())
     }
 
     fn waives(&self) -> &'static [Waiver] {

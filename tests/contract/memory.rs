@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushonce::contract::{Law, Subject, Waiver};
-use pushonce::store::{BoxFuture, Memory};
+use pushonce::store::{BoxFuture, Maintain, Memory};
 use pushonce::{Key, Store};
 
 use crate::{report, waivers};
@@ -28,6 +28,10 @@ impl Subject for InMemory {
     // Nothing is far away, so short waits will do.
     fn short(&self) -> Duration {
         Duration::from_millis(200)
+    }
+
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
     }
 
     fn waives(&self) -> &'static [Waiver] {

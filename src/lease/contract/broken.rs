@@ -8,7 +8,7 @@ use super::{Group, LAWS, Law, Subject};
 use crate::key::Key;
 use crate::lease::planted;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Store};
+use crate::store::{BoxFuture, Maintain, Store};
 use crate::time::Clock;
 
 /// How many random runs each law of the lease must stand.
@@ -24,6 +24,10 @@ impl Subject for Broken {
     fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.0.memory.forget(&self.0.named(key));
         Box::pin(async {})
+    }
+
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
     }
 
     fn tells_what_stands(&self) -> bool {

@@ -37,8 +37,10 @@ mod flawed;
 mod keys;
 mod list;
 mod lost;
+mod maintain;
 mod marks;
 mod paced;
+mod resets;
 #[cfg(test)]
 mod slow;
 mod swaps;
@@ -57,7 +59,7 @@ use self::trial::Trial;
 pub use self::waivers::Waiver;
 use crate::key::Key;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Store, StoreError};
+use crate::store::{BoxFuture, Maintain, Store, StoreError};
 use crate::time::{Clock, system_clock};
 
 /// How often a fault is made of a call when a law runs once more under faults.
@@ -73,6 +75,12 @@ pub trait Subject: Send + Sync + 'static {
     /// Deletes the record under the key, as the store's garbage collection or an operator would. It
     /// is gone when the future ends. Panic where it cannot be deleted.
     fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
+
+    /// The store once more, for the laws of maintenance. Default: `None`, of a store that is no
+    /// [`Maintain`]; these laws are then told as [waived](Self::waived).
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        None
+    }
 
     /// Whether a lost swap always says what stands, in the same trip. Default: no.
     fn tells_what_stands(&self) -> bool {
@@ -144,6 +152,8 @@ enum Group {
     /// The lease over the store, where a random fault would change what is right: exact histories,
     /// deletions (a create that is late could land after one), and laws that make faults of their own.
     Exact,
+    /// What an operator does beside the port.
+    Maintenance,
 }
 
 /// Whether a store may be excused from a law.
@@ -180,6 +190,10 @@ impl Law {
     pub async fn check(&self, subject: Arc<dyn Subject>) -> Result<(), Breach> {
         if let Some(reason) = waivers::reason(self, subject.waives())? {
             subject.waived(self, reason);
+            return Ok(());
+        }
+        if self.group == Group::Maintenance && subject.maintained().is_none() {
+            subject.waived(self, "the store is no `Maintain`");
             return Ok(());
         }
         let store = Paced::over(&*subject);

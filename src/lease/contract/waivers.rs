@@ -116,6 +116,13 @@ mod tests {
     fn no_law_of_the_promise_can_be_waived() {
         let waivable: Vec<_> = LAWS.iter().filter(|law| law.is_waivable()).map(Law::name).collect();
         // Whoever adds one: it may cost the store's users time or room, never exclusion, fencing or a lost answer.
-        assert_eq!(waivable, ["data_at_the_limit_comes_back", CLOCK]);
+        let right = [
+            "data_at_the_limit_comes_back",
+            CLOCK,
+            "a_list_brings_every_key_once",
+            "a_list_brings_what_its_filter_takes",
+            "a_record_that_is_not_understood_hides_no_other",
+        ];
+        assert_eq!(waivable, right);
     }
 }

@@ -1,5 +1,7 @@
 //! A memory store that is broken in one chosen way.
 
+mod maintain;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -60,6 +62,22 @@ pub(super) enum Flaw {
     ForgetsOnRelease,
     /// A release is stored as a claim.
     KeepsReleased,
+    /// Says that it keeps no records, although it does.
+    FailsCheck,
+    PurgesAll,
+    PurgesNothing,
+    PurgesOverLimit,
+    /// Looks, and then deletes without a condition.
+    PurgesBlindly,
+    /// Refuses to purge, and does not say what collects the garbage.
+    RefusesToPurge,
+    ListsTwice,
+    LeavesOut,
+    ListsForEver,
+    IgnoresPrefix,
+    IgnoresState,
+    /// A list ends at a record of a newer format.
+    StopsAtNewer,
 }
 
 /// A field that a store drops.
