@@ -80,6 +80,7 @@ mod disabled;
 pub mod idempotent;
 mod key;
 mod lease;
+pub mod maintain;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]

@@ -9,11 +9,13 @@ pub mod contract;
 mod error;
 mod handle;
 mod machine;
+mod operator;
 #[cfg(feature = "contract")]
 pub mod planted;
 #[cfg(not(feature = "contract"))]
 pub(crate) mod planted;
 mod settle;
+mod status;
 mod undo;
 
 use std::panic::AssertUnwindSafe;
@@ -27,7 +29,10 @@ pub(crate) use self::claim::{Claim, Claimed, claim};
 pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
+pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
+pub use self::operator::{Inspected, Reset, inspect, reset};
+pub use self::status::Status;
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
 use crate::random;

@@ -1,5 +1,7 @@
 //! What operators do to a store, beside the port: check it, look through it, and collect what has expired.
 
+use std::sync::Arc;
+
 use super::record::State;
 use super::{BoxFuture, Record, Store, StoreError, Stored};
 
@@ -34,6 +36,20 @@ pub trait Maintain: Store {
     fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>>;
 }
 
+impl<S: Maintain + ?Sized> Maintain for Arc<S> {
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        (**self).check()
+    }
+
+    fn purge_expired(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        (**self).purge_expired(limit)
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        (**self).list(filter, page)
+    }
+}
+
 /// Which records to list. The default takes all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -55,7 +71,7 @@ impl Filter {
 pub struct Page {
     /// The `next` of the page before; `None` for the first.
     pub after: Option<String>,
-    /// The most records to look at.
+    /// The most records to look at. Zero counts as one.
     pub limit: usize,
 }
 

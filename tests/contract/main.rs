@@ -10,6 +10,7 @@ mod memory;
 mod redis;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod sql;
+mod waivers;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushonce::contract::{Law, Subject};
-use pushonce::store::{BoxFuture, Memory};
+use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::store::{BoxFuture, Maintain, Memory};
 use pushonce::{Key, Store};
 
-use crate::report;
+use crate::{report, waivers};
 
 struct InMemory(Arc<Memory>);
 
@@ -30,8 +30,20 @@ impl Subject for InMemory {
         Duration::from_millis(200)
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
+    }
+
+    fn waives(&self) -> &'static [Waiver] {
+        waivers::of("memory")
+    }
+
     fn passed(&self, law: &Law) {
         report::law("memory", law.name());
+    }
+
+    fn waived(&self, law: &Law, _: &str) {
+        report::waived("memory", law.name());
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::flawed::{Flaw, Flawed};
+use super::flawed::{self, Flaw, Flawed};
+use super::slow::Slow;
 use super::{Group, LAWS, Law, Subject};
 use crate::key::Key;
 use crate::lease::planted;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Store};
+use crate::store::{BoxFuture, Maintain, Store};
 use crate::time::Clock;
 
 /// How many random runs each law of the lease must stand.
@@ -25,6 +26,10 @@ impl Subject for Broken {
         Box::pin(async {})
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
+    }
+
     fn tells_what_stands(&self) -> bool {
         true
     }
@@ -35,7 +40,7 @@ impl Subject for Broken {
 }
 
 /// A runtime on paused time.
-fn paused() -> tokio::runtime::Runtime {
+pub(super) fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
@@ -63,6 +68,18 @@ fn kept(law: &Law, flaw: Option<Flaw>) -> Result<(), String> {
 fn every_law_holds_on_a_store_without_flaws() {
     let broken: Vec<_> =
         LAWS.iter().filter_map(|law| Some(format!("{}: {}", law.name(), kept(law, None).err()?))).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_law_holds_on_a_store_as_slow_and_coarse_as_object_storage() {
+    let broken: Vec<_> = LAWS
+        .iter()
+        .filter_map(|law| {
+            let result = paused().block_on(async { law.check(Arc::new(Slow::new(flawed::paused()))).await });
+            Some(format!("{}: {}", law.name(), result.err()?))
+        })
+        .collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
