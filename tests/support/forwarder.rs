@@ -26,9 +26,9 @@ struct Line {
     target: AtomicU16,
     dialled: AtomicUsize,
     cut: Mutex<Option<Cut>>,
-    silent: Mutex<bool>,
+    /// Connections below this number are silent.
+    silent: Mutex<usize>,
     sound: Condvar,
-    open: Mutex<Vec<TcpStream>>,
 }
 
 impl Forwarder {
@@ -65,44 +65,50 @@ impl Forwarder {
         self.line.cut.lock().unwrap().is_some()
     }
 
-    /// Cuts all connections that are open.
-    pub(crate) fn cut_all(&self) {
-        for stream in self.line.open.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+    /// Passes nothing on any more, either way, and keeps what comes.
+    pub(crate) fn silence(&self) {
+        self.line.silence_below(usize::MAX);
     }
 
-    /// Passes nothing on any more, either way, and keeps what comes; or passes it on again.
-    pub(crate) fn silence(&self, silent: bool) {
-        *self.line.silent.lock().unwrap() = silent;
-        self.line.sound.notify_all();
+    /// The same for the connections that are open; new ones are well.
+    pub(crate) fn silence_open(&self) {
+        self.line.silence_below(self.dialled());
+    }
+
+    /// Passes on what was kept and what comes.
+    pub(crate) fn resume(&self) {
+        self.line.silence_below(0);
     }
 }
 
 impl Line {
+    fn silence_below(&self, number: usize) {
+        *self.silent.lock().unwrap() = number;
+        self.sound.notify_all();
+    }
+
     fn accept(self: &Arc<Self>, client: TcpStream) {
-        self.dialled.fetch_add(1, Ordering::SeqCst);
+        let number = self.dialled.fetch_add(1, Ordering::SeqCst);
         // Where nobody listens the client's connection is closed, too.
         let Ok(server) = TcpStream::connect(("127.0.0.1", self.target.load(Ordering::SeqCst))) else {
             return;
         };
         for stream in [&client, &server] {
             stream.set_nodelay(true).unwrap();
-            self.open.lock().unwrap().push(stream.try_clone().unwrap());
         }
         for (from, to, cut) in
             [(&client, &server, Cut::BeforeTheWrite), (&server, &client, Cut::AfterTheWrite)]
         {
             let (line, from, to) = (self.clone(), from.try_clone().unwrap(), to.try_clone().unwrap());
-            thread::spawn(move || line.pass(&from, &to, cut));
+            thread::spawn(move || line.pass(number, &from, &to, cut));
         }
     }
 
-    fn pass(&self, mut from: &TcpStream, mut to: &TcpStream, cut: Cut) {
+    fn pass(&self, number: usize, mut from: &TcpStream, mut to: &TcpStream, cut: Cut) {
         let mut bytes = [0; 16 * 1024];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
             let silent = self.silent.lock().unwrap();
-            drop(self.sound.wait_while(silent, |silent| *silent).unwrap());
+            drop(self.sound.wait_while(silent, |silent| number < *silent).unwrap());
             if self.cut.lock().unwrap().take_if(|next| *next == cut).is_some()
                 || to.write_all(&bytes[..count]).is_err()
             {

@@ -26,8 +26,7 @@ pub(crate) struct RedisServer {
 impl RedisServer {
     /// A server with those arguments; nothing is persisted unless they say so.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        // Below the ports that the kernel gives out, so that it is still free for a restart.
-        let port = (0..).map(|_| 20_000 + random() % 11_000).find(|port| is_free(*port)).unwrap();
+        let port = Self::free_port();
         let directory =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{port}-{:04x}", random()));
         std::fs::create_dir_all(&directory).unwrap();
@@ -35,6 +34,12 @@ impl RedisServer {
         let server = Self { port, directory, arguments, process: Mutex::new(None) };
         server.restart();
         server
+    }
+
+    /// Below the ports that the kernel gives out, so that it is still free for a restart.
+    pub(crate) fn free_port() -> u16 {
+        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        (0..).map(|_| 20_000 + random() % 11_000).find(is_free).unwrap()
     }
 
     /// Starts it again, on the same port and with what it has persisted.
@@ -133,7 +138,7 @@ pub(crate) struct RedisCluster {
 impl RedisCluster {
     pub(crate) fn start() -> Self {
         let start = |_| {
-            let bus = (0..).map(|_| 20_000 + random() % 11_000).find(|port| is_free(*port)).unwrap();
+            let bus = RedisServer::free_port();
             RedisServer::start(&[
                 "--cluster-enabled",
                 "yes",
@@ -214,10 +219,6 @@ fn spawn(command: Command) -> Child {
         .recv()
         .unwrap()
         .expect("redis-server (Debian: redis-server) and setpriv (util-linux) must be installed")
-}
-
-fn is_free(port: u16) -> bool {
-    TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
 fn random() -> u16 {

@@ -50,7 +50,7 @@ const ANSWERS: &[(&str, Meaning)] = &[
     ("WRONGPASS", Meaning::Mend(USER)),
     ("authentication failed", Meaning::Mend(USER)),
     ("NOPERM", Meaning::Mend(USER)),
-    ("can't access this command", Meaning::Mend(USER)),
+    ("user executing the script can't", Meaning::Mend(USER)),
     ("MOVED", Meaning::Mend(CLUSTER)),
     ("ASK", Meaning::Mend(CLUSTER)),
     ("cluster support disabled", Meaning::Mend(NO_CLUSTER)),
@@ -79,11 +79,11 @@ fn meaning(error: &RedisError) -> Option<Meaning> {
     ANSWERS.iter().find(|(words, _)| said.contains(words)).map(|(_, meaning)| *meaning)
 }
 
-/// What the server said, in its own words, or else what the driver says.
+/// What the server said, in its own words and without the script's line, or else what the driver says.
 fn said(error: &RedisError) -> String {
-    error
-        .code()
-        .map_or_else(|| error.to_string(), |code| format!("{code} {}", error.detail().unwrap_or_default()))
+    let Some(code) = error.code() else { return error.to_string() };
+    let detail = error.detail().unwrap_or_default();
+    format!("{code} {}", detail.split(" script: ").next().unwrap_or_default())
 }
 
 /// The error of a call that was sent.
@@ -105,8 +105,12 @@ pub(super) fn of_silence(call: Call, limit: Duration) -> StoreError {
 }
 
 /// The error of a connection that did not come about. Nothing was sent.
-pub(super) fn of_dial(error: RedisError) -> StoreError {
+pub(super) fn of_dial(tls: bool, error: RedisError) -> StoreError {
     match meaning(&error) {
+        // A port without TLS waits for the end of what it takes for a command.
+        None if tls && error.is_timeout() => {
+            StoreError::unavailable("no TLS connection in time: is this the TLS port of the server?")
+        }
         Some(Meaning::Mend(remedy)) => refused(remedy, error),
         None if error.kind() == ErrorKind::InvalidClientConfig => refused(ADDRESS, error),
         _ => passing(false, error),
@@ -132,4 +136,87 @@ fn refused(remedy: &str, error: RedisError) -> StoreError {
 
 fn quoted(error: &RedisError) -> String {
     said(error).lines().next().unwrap_or_default().chars().take(QUOTED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The driver's error for an answer of the server.
+    fn answered(text: &str) -> RedisError {
+        let answer = redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+        answer.extract_error().unwrap_err()
+    }
+
+    fn lost() -> RedisError {
+        std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()
+    }
+
+    #[test]
+    fn what_the_server_did_not_carry_out_is_not_written_and_may_pass() {
+        for (text, keeps) in [
+            ("READONLY You can't write against a read only replica. script: 1f, on @user_script:5.", false),
+            ("ERR Error running script (call to f_1f): @user_script:5: -READONLY You can't write", false),
+            ("LOADING Redis is loading the dataset in memory", false),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", false),
+            ("ERR max number of clients reached", false),
+            ("OOM command not allowed when used memory > 'maxmemory'.", true),
+            ("ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed", true),
+            ("MISCONF Redis is configured to save RDB snapshots", true),
+            ("NOREPLICAS Not enough good replicas to write.", true),
+            ("BUSY Redis is busy running a script.", true),
+            ("CLUSTERDOWN Hash slot not served", true),
+        ] {
+            for call in [Call::Read, Call::Write] {
+                let error = of_call(call, false, answered(text));
+                assert!(error.is_transient() && !error.may_have_written(), "{call:?} {text}: {error:?}");
+            }
+            // On a cluster the driver may have sent it before, to a node that it lost.
+            let error = of_call(Call::Write, true, answered(text));
+            assert!(error.is_transient() && error.may_have_written(), "{text}: {error:?}");
+            assert!(!of_call(Call::Read, true, answered(text)).may_have_written(), "{text}");
+            assert_eq!(keeps_the_connection(&answered(text)), keeps, "{text}");
+            assert!(!of_dial(false, answered(text)).may_have_written(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_mended_is_refused_with_what_to_mend() {
+        for (text, remedy) in [
+            ("NOAUTH Authentication required.", "the user and the password"),
+            ("WRONGPASS invalid username-password pair or user is disabled.", "the user and the password"),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", "the user's permissions"),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                "the user's permissions",
+            ),
+            ("ERR unknown command `EVALSHA`, with args beginning with: `READONLY`", "must allow EVAL"),
+            ("MOVED 3999 127.0.0.1:6381", "add `cluster=true`"),
+            ("ERR This instance has cluster support disabled", "take `cluster=true`"),
+            ("ERR @user_script: 5: Write commands not allowed after non deterministic commands.", "Redis 5"),
+            ("ERR DB index is out of range", "no database of that number"),
+        ] {
+            for error in [of_call(Call::Write, false, answered(text)), of_dial(false, answered(text))] {
+                assert!(matches!(error, StoreError::Refused { .. }), "{text}: {error:?}");
+                assert!(error.to_string().contains(remedy), "{error}");
+            }
+        }
+        // The driver has followed as often as it may: the next call may find the slot at rest.
+        assert!(of_call(Call::Write, true, answered("MOVED 3999 127.0.0.1:6381")).may_have_written());
+        let foreign = of_call(Call::Read, false, answered("WRONGTYPE Operation against a key"));
+        assert!(matches!(foreign, StoreError::Corrupt { .. }), "{foreign:?}");
+    }
+
+    #[test]
+    fn what_nobody_knows_is_open_for_a_write_and_costs_the_connection() {
+        for cluster in [false, true] {
+            assert!(of_call(Call::Write, cluster, lost()).may_have_written());
+            assert!(!of_call(Call::Read, cluster, lost()).may_have_written());
+            assert!(of_call(Call::Write, cluster, answered("ERR something new")).may_have_written());
+        }
+        assert!(!keeps_the_connection(&lost()) && keeps_the_connection(&answered("ERR something new")));
+        assert!(of_silence(Call::Write, Duration::ZERO).may_have_written());
+        assert!(!of_silence(Call::Read, Duration::ZERO).may_have_written());
+        assert!(!of_dial(false, lost()).may_have_written(), "nothing was sent");
+    }
 }

@@ -11,19 +11,19 @@ use crate::store::{StoreError, Version};
 /// KEYS: the record's name. ARGV, for a swap alone: the token that must stand (blank: nothing may stand),
 /// the document, its token, and for how many milliseconds the record is kept.
 ///
-/// Times stay text, since a number of Lua's has 53 bits. TIME comes before the first write on purpose,
-/// also for a read: a server that replicates scripts, not their effects, refuses that order, and so the
-/// readiness check finds what a claim would find.
+/// Times stay text, since a number of Lua's has 53 bits. Each way through ends in a write after TIME,
+/// also that of a read. A replica refuses it: what it holds may be old. And a server that replicates
+/// scripts, not their effects, refuses it too, so that the readiness check finds what a claim would find.
+/// HSET comes first on its way, since a server that is full refuses a script's first write alone.
 const CODE: &str = r"
 local time = redis.call('TIME')
 local now = time[1] .. string.format('%06d', time[2])
--- Changes nothing, but only a primary takes it: what a replica holds may be old.
-redis.call('HDEL', KEYS[1], '')
 local stands = redis.call('EXISTS', KEYS[1])
 local found = redis.call('HMGET', KEYS[1], 'document', 'token', 'written_us')
 local token = ''
 if stands == 1 then token = found[2] end
 if ARGV[1] ~= token then
+  redis.call('HDEL', KEYS[1], '')
   return {0, stands, found[1], found[2], found[3], now}
 end
 redis.call('HSET', KEYS[1], 'document', ARGV[2], 'token', ARGV[3], 'written_us', now)

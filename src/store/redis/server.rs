@@ -16,7 +16,7 @@ pub(super) async fn check(mut connection: Connection) -> Result<(), StoreError> 
         Ok(info) => judge(&info),
         // It will not tell. A version that is too old still shows, by what it says to the script.
         Err(error) if error.code() == Some("NOPERM") => Ok(()),
-        Err(error) => Err(fault::of_dial(error)),
+        Err(error) => Err(fault::of_dial(false, error)),
     }
 }
 
