@@ -14,6 +14,9 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// |---|---|---|
 /// | `memory:` | [`Memory`] | |
 /// | `datastore://project/database?namespace=..&kind=..` | `Datastore` | `datastore` |
+/// | `redis://user:password@host:port/database?prefix=..` | `Redis` | `redis` |
+/// | `rediss://..`, the same over TLS; `ca=file` names a root certificate | `Redis` | `redis` |
+/// | `redis://host:port,host:port?cluster=true`, some nodes of a cluster | `Redis` | `redis` |
 ///
 /// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
 /// out, and parts are plain names: nothing is percent-decoded.
@@ -65,6 +68,8 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
         "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
+        "redis" => driver!("redis", "redis", super::Redis::of_url),
+        "rediss" => driver!("rediss", "redis", super::Redis::of_url),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }

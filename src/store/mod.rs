@@ -19,6 +19,8 @@ mod document;
 mod maintain;
 mod memory;
 pub mod record;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",
@@ -41,6 +43,8 @@ pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
 pub use self::record::Record;
+#[cfg(feature = "redis")]
+pub use self::redis::{InvalidRedis, Redis, RedisBuilder};
 use crate::key::Key;
 
 /// A boxed future, as object-safe async traits need it.

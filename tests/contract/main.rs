@@ -6,10 +6,20 @@
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
 #[path = "../support/datastore_emulator.rs"]
 mod emulator;
+#[cfg(feature = "redis")]
+#[expect(dead_code, reason = "other tests cut connections and restart servers, too")]
+#[path = "../support/forwarder.rs"]
+mod forwarder;
+#[cfg(feature = "redis")]
+#[expect(dead_code, reason = "other tests cut connections and restart servers, too")]
+#[path = "../support/redis_server.rs"]
+mod redis_server;
 #[path = "../support/report.rs"]
 mod report;

@@ -1,0 +1,188 @@
+//! The connection: dialled by the first call, shared by all, and replaced when it is lost.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout_at};
+
+use super::fault::{self, Call};
+use super::server;
+use crate::store::{StoreError, tls};
+
+/// How many calls in a row must fail before the connection to a cluster is given up: it is many
+/// connections that the driver mends one by one, and a node that is out must not cost the others theirs.
+const PATIENCE: u32 = 3;
+/// How often an idle connection is proved alive: a frozen instance or a dropped NAT entry closes none.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// Who answers. Nothing of it is dialled yet.
+#[derive(Debug)]
+pub(super) enum Server {
+    One(redis::Client),
+    Cluster(ClusterClient),
+}
+
+pub(super) struct Client {
+    server: Server,
+    tls: bool,
+    timeout: Duration,
+    // A new cell takes the place of a lost connection; calls in flight keep the old one.
+    current: Mutex<Arc<OnceCell<Dialled>>>,
+}
+
+struct Dialled {
+    connection: Connection,
+    failed: AtomicU32,
+}
+
+#[derive(Clone)]
+pub(super) enum Connection {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Client {
+    pub(super) fn new(server: Server, tls: bool, timeout: Duration) -> Self {
+        Self { server, tls, timeout, current: Mutex::default() }
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.server, Server::Cluster(_))
+    }
+
+    /// One attempt within the request timeout, the dialling included.
+    pub(super) async fn call<A, F>(
+        &self,
+        call: Call,
+        send: impl FnOnce(Connection) -> F,
+    ) -> Result<A, StoreError>
+    where
+        F: Future<Output = RedisResult<A>>,
+    {
+        let deadline = Instant::now() + self.timeout;
+        let cell = self.current();
+        // On its own first: what fails before the request has written nothing.
+        let dialled = timeout_at(deadline, cell.get_or_try_init(|| self.dial()))
+            .await
+            .map_err(|_| StoreError::unavailable(format!("no connection within {:?}", self.timeout)))??;
+        let mut waiting = Waiting { client: self, cell: &cell, answered: false };
+        let answer = timeout_at(deadline, send(dialled.connection.clone())).await;
+        let answer = answer.map_err(|_| fault::of_silence(call, self.timeout))?;
+        waiting.answered = answer.as_ref().err().is_none_or(fault::keeps_the_connection);
+        answer.map_err(|error| fault::of_call(call, self.is_cluster(), error))
+    }
+
+    /// Whether the servers can keep records at all, asked anew.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        // The driver's error passes through unread: it has to be judged as that of a dial.
+        let ask = |connection| async { Ok(server::check(connection).await) };
+        self.call(Call::Read, ask).await?
+    }
+
+    fn current(&self) -> Arc<OnceCell<Dialled>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn dial(&self) -> Result<Dialled, StoreError> {
+        if self.tls {
+            tls::install();
+        }
+        let dialled = match &self.server {
+            Server::One(client) => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(dial_limit(self.timeout)))
+                    .set_response_timeout(Some(self.timeout));
+                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+            }
+            Server::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+        };
+        let connection = dialled.map_err(|error| fault::of_dial(self.tls, error))?;
+        match server::check(connection.clone()).await {
+            // One node that is out must not keep a process from the others.
+            Err(error) if error.is_transient() && self.is_cluster() => {}
+            checked => checked?,
+        }
+        Ok(Dialled { connection, failed: AtomicU32::new(0) })
+    }
+
+    /// The next call dials anew, unless another has seen to it.
+    fn replace(&self, cell: &Arc<OnceCell<Dialled>>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, cell) {
+            *current = Arc::default();
+        }
+    }
+}
+
+/// How connections are kept: an answer is not held back to be joined to another, and a peer that is
+/// gone without a word is noticed, which the driver of a cluster would not.
+pub(super) fn tcp(timeout: Duration) -> TcpSettings {
+    let settings =
+        TcpSettings::default().set_nodelay(true).set_keepalive(TcpKeepalive::new().with_time(KEEP_ALIVE));
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(timeout);
+    settings
+}
+
+/// How long one node may take to be dialled: shorter than a call, so that there is time left to ask.
+pub(super) fn dial_limit(timeout: Duration) -> Duration {
+    timeout / 2
+}
+
+/// A call that waits for its answer. A connection that gave none is not waited on again, whoever gave
+/// up: this call at its deadline, or its caller, by dropping it.
+struct Waiting<'a> {
+    client: &'a Client,
+    cell: &'a Arc<OnceCell<Dialled>>,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(dialled) = self.cell.get() else { return };
+        if self.answered {
+            return dialled.failed.store(0, Ordering::Relaxed);
+        }
+        let failed = dialled.failed.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.client.is_cluster() || failed >= PATIENCE {
+            self.client.replace(self.cell);
+        }
+    }
+}
+
+impl ConnectionLike for Connection {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::One(one) => one.req_packed_command(command),
+            Self::Cluster(cluster) => cluster.req_packed_command(command),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::One(one) => one.req_packed_commands(commands, offset, count),
+            Self::Cluster(cluster) => cluster.req_packed_commands(commands, offset, count),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match self {
+            Self::One(one) => one.get_db(),
+            Self::Cluster(cluster) => cluster.get_db(),
+        }
+    }
+}
