@@ -4,10 +4,12 @@
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
 mod claim;
+mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod error;
 mod handle;
+mod handover;
 mod machine;
 mod operator;
 #[cfg(feature = "contract")]
@@ -26,10 +28,12 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
-pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::commit::Completion;
+pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub use self::machine::Force;
+pub(crate) use self::handover::Transacted;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
 pub use self::operator::{Inspected, Reset, inspect, reset};
 pub use self::status::Status;

@@ -38,7 +38,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::completes::Completes;
+pub use self::completes::{Commits, Completes};
 pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]
 pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
