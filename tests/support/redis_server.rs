@@ -112,9 +112,12 @@ impl RedisServer {
         replica
     }
 
-    /// Makes this replica the primary, and its primary the replica, as a failover does once the old one is back.
+    /// Makes this replica the primary, and its primary the replica, as a failover does once the old one
+    /// is back. All that was acknowledged is there by then.
     pub(crate) fn promote(&self, old: &Self) {
-        // Nothing that was acknowledged is lost, for once.
+        let offset = |server: &Self, name| server.info("replication", name).unwrap().parse::<u64>().unwrap();
+        let written = offset(old, "master_repl_offset");
+        eventually("the replica has it all", || offset(self, "slave_repl_offset") >= written);
         let () = self.ask(&["REPLICAOF", "NO", "ONE"]);
         let () = old.ask(&["REPLICAOF", "127.0.0.1", &self.port.to_string()]);
         eventually("the old primary is a replica", || {
