@@ -50,7 +50,8 @@ impl RedisServer {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--port", &port])
-            .args(["--save", "", "--loglevel", "warning", "--logfile", "log", "--dir"])
+            .args(["--save", "", "--repl-diskless-sync-delay", "0"])
+            .args(["--loglevel", "warning", "--logfile", "log", "--dir"])
             .arg(&self.directory)
             .args(&self.arguments)
             .current_dir(&self.directory)
@@ -100,12 +101,7 @@ impl RedisServer {
 
     /// A replica of this server, which has all of it.
     pub(crate) fn replica(&self) -> Self {
-        let replica = Self::start(&[
-            "--replicaof",
-            &format!("127.0.0.1 {}", self.port),
-            "--repl-diskless-sync-delay",
-            "0",
-        ]);
+        let replica = Self::start(&["--replicaof", &format!("127.0.0.1 {}", self.port)]);
         eventually("the replica is in step", || {
             replica.info("replication", "master_link_status").as_deref() == Some("up")
         });
