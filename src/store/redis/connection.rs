@@ -106,11 +106,7 @@ impl Client {
             Server::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
         };
         let connection = dialled.map_err(|error| fault::of_dial(self.tls, error))?;
-        match server::check(connection.clone()).await {
-            // One node that is out must not keep a process from the others.
-            Err(error) if error.is_transient() && self.is_cluster() => {}
-            checked => checked?,
-        }
+        server::check(connection.clone()).await?;
         Ok(Dialled { connection, failed: AtomicU32::new(0) })
     }
 

@@ -56,6 +56,7 @@ const ANSWERS: &[(&str, Meaning)] = &[
     ("cluster support disabled", Meaning::Mend(NO_CLUSTER)),
     ("non deterministic commands", Meaning::Mend(EFFECTS)),
     ("DB index is out of range", Meaning::Mend(DATABASE)),
+    ("SELECT is not allowed", Meaning::Mend(DATABASE)),
     ("invalid peer certificate", Meaning::Mend(TLS)),
     ("corrupt message", Meaning::Mend(TLS)),
     ("received fatal alert", Meaning::Mend(TLS)),
