@@ -33,10 +33,18 @@ macro_rules! on {
 }
 
 mod basics;
+mod connections;
+mod crashes;
 mod keys;
+mod pooler;
+mod proxy;
+mod purge;
 mod races;
 mod schema;
+mod transactions;
 
+#[path = "../support/private_sql.rs"]
+mod private;
 #[path = "../support/report.rs"]
 mod report;
 #[path = "../support/sql.rs"]

@@ -1,8 +1,9 @@
 //! The SQL servers: `PUSHONCE_TEST_POSTGRES` and `PUSHONCE_TEST_MYSQL` name two of them by URL; SQLite
 //! needs none.
 
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -57,6 +58,12 @@ impl<DB: Server> Place<DB> {
         DB::place(fresh("t"))
     }
 
+    /// A table of that name on the server, or in the file, of a URL.
+    pub(crate) fn of(url: &str, table: &str) -> Self {
+        let options = Options::<DB>::from_str(url.split('?').next().unwrap()).unwrap();
+        Place { url: url.to_owned(), table: table.to_owned(), options, file: None }
+    }
+
     /// A place whose table is there.
     pub(crate) async fn ready() -> Self {
         let place = Self::new();
@@ -67,6 +74,18 @@ impl<DB: Server> Place<DB> {
     /// A store on the table, with a few connections of its own.
     pub(crate) fn store(&self) -> Sql<DB> {
         Sql::builder(self.pool(4)).table(&self.table).build().unwrap()
+    }
+
+    /// Where the server listens.
+    pub(crate) fn server(&self) -> SocketAddr {
+        authority(&self.url).to_socket_addrs().unwrap().next().unwrap()
+    }
+
+    /// The same place, at another port of this machine.
+    pub(crate) fn at(&self, port: u16) -> Self {
+        let url = self.url.replace(authority(&self.url), &format!("127.0.0.1:{port}"));
+        let options = DB::with_port(self.options.clone(), port);
+        Place { url, table: self.table.clone(), options, file: None }
     }
 
     /// The file of an embedded database.
@@ -134,7 +153,7 @@ impl<DB: Server> Drop for Place<DB> {
 }
 
 /// One kind of server.
-pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone>> {
+pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone + FromStr<Err = sqlx::Error>>> {
     /// As the report calls it.
     const SHORT: &'static str;
     fn place(table: String) -> Place<Self>;
@@ -143,6 +162,7 @@ pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone>> {
     /// A time that is so many seconds away.
     fn from_now(seconds: i64) -> String;
     fn with_user(options: Options<Self>, user: &str) -> Options<Self>;
+    fn with_port(options: Options<Self>, port: u16) -> Options<Self>;
     /// Runs it as it is; how many rows it changed.
     fn run<'a>(
         connection: &'a mut Self::Connection,
@@ -159,6 +179,12 @@ pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone>> {
 }
 
 type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
+
+/// The `host:port` of a URL.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").unwrap().1.split('/').next().unwrap();
+    rest.rsplit('@').next().unwrap()
+}
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} must be the URL of a server"))
@@ -187,6 +213,10 @@ impl Server for Postgres {
 
     fn with_user(options: Options<Self>, user: &str) -> Options<Self> {
         options.username(user)
+    }
+
+    fn with_port(options: Options<Self>, port: u16) -> Options<Self> {
+        options.host("127.0.0.1").port(port)
     }
 
     const REPEATABLE_READ: &'static [&'static str] =
@@ -226,6 +256,10 @@ impl Server for MySql {
 
     fn with_user(options: Options<Self>, user: &str) -> Options<Self> {
         options.username(user)
+    }
+
+    fn with_port(options: Options<Self>, port: u16) -> Options<Self> {
+        options.host("127.0.0.1").port(port)
     }
 
     const REPEATABLE_READ: &'static [&'static str] =
@@ -268,6 +302,10 @@ impl Server for Sqlite {
 
     fn with_user(_: Options<Self>, _: &str) -> Options<Self> {
         unreachable!("SQLite knows no roles")
+    }
+
+    fn with_port(_: Options<Self>, _: u16) -> Options<Self> {
+        unreachable!("SQLite listens nowhere")
     }
 
     // A writer at a time, and UTC always.

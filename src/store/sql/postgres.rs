@@ -16,7 +16,12 @@ use crate::store::{BoxFuture, tls};
 /// The clock when the row is looked at, not when the transaction began.
 const COLUMNS: &str = "name, token, document, \
     (greatest(extract(epoch FROM clock_timestamp() - written_at), 0) * 1000000)::bigint::text";
-const UNTIL: &str = "clock_timestamp() + $4::bigint * interval '1 microsecond'";
+/// What is kept for a day and more is kept up to four hours less, so that a claim and its completion
+/// nearly always have one value here: an update that changes what is indexed costs a new entry in
+/// every index. The day that every retention adds has room for it.
+const UNTIL: &str = "CASE WHEN $4::bigint < 86400000000 \
+    THEN clock_timestamp() + $4::bigint * interval '1 microsecond' \
+    ELSE date_bin('4 hours', clock_timestamp() + $4::bigint * interval '1 microsecond', 'epoch') END";
 /// Those who create tables take turns by this lock: two `IF NOT EXISTS` at once can fail.
 const CREATING: i64 = 0x7075_7368_6f6e_6365;
 
