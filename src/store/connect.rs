@@ -14,9 +14,15 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// |---|---|---|
 /// | `memory:` | [`Memory`] | |
 /// | `datastore://project/database?namespace=..&kind=..` | `Datastore` | `datastore` |
+/// | `s3://bucket/prefix?region=..&endpoint=..` | `Bucket` | `bucket-s3` |
+/// | `gs://bucket/prefix?endpoint=..` | `Bucket` | `bucket-gcs` |
 ///
 /// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
 /// out, and parts are plain names: nothing is percent-decoded.
+///
+/// A prefix of a bucket that is left out is `pushonce`. Credentials come from the environment as the
+/// crate `object_store` reads them; an `endpoint` of `http://` is an emulator's, and only that is spoken
+/// to without TLS (and, of `gs:`, without credentials).
 ///
 /// ```
 /// let store = pushonce::store::connect("memory:")?;
@@ -65,6 +71,11 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
         "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
+        "s3" => driver!("s3", "bucket-s3", super::Bucket::of_s3_url),
+        "gs" => driver!("gs", "bucket-gcs", super::Bucket::of_gs_url),
+        "file" => Err(malformed(
+            "a folder cannot replace an object on a condition, so two holders could both win; on one machine use `sqlite://file`",
+        )),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }

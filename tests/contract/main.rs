@@ -3,6 +3,8 @@
 //!
 //! A server's address comes from its environment variable; a missing one is a failure.
 
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+mod bucket;
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
@@ -11,5 +13,12 @@ mod memory;
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
 #[path = "../support/datastore_emulator.rs"]
 mod emulator;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
+#[path = "../support/fake_gcs.rs"]
+mod fake_gcs;
 #[path = "../support/report.rs"]
 mod report;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[path = "../support/s3.rs"]
+mod s3;
