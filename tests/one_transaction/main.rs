@@ -7,8 +7,19 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
+#[path = "../support/both_emulators.rs"]
+mod both_emulators;
+#[path = "../../functional/client.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod client;
+mod cut_commit;
 mod cut_off;
+mod datastore;
+#[path = "../support/datastore_emulator.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod emulator;
 mod fake;
+mod kill;
 #[path = "../push/log.rs"]
 mod log;
 mod lost;
@@ -16,14 +27,12 @@ mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
+mod proxy;
 mod random;
 mod renewal;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 #[path = "../support/report.rs"]
 mod report;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod sql;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 #[path = "../support/sql.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod sql_server;

@@ -72,11 +72,11 @@ impl<DB: Spoken> Scene<DB> {
         Arc::new(Self { store: sql.clone(), sql, pool, place })
     }
 
-    fn layer(&self) -> IdempotentLayer {
+    pub(crate) fn layer(&self) -> IdempotentLayer {
         IdempotentLayer::new("orders", self.store.clone())
     }
 
-    fn app<F, W>(self: &Arc<Self>, layer: IdempotentLayer, work: F) -> Router
+    pub(crate) fn app<F, W>(self: &Arc<Self>, layer: IdempotentLayer, work: F) -> Router
     where
         F: Fn(Arc<Self>, Lease) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<(), BoxError>> + Send + 'static,

@@ -206,7 +206,7 @@ fn routing(space: &Space) -> gcloud_sdk::error::Result<http::HeaderMap> {
     Ok([(http::HeaderName::from_static("x-goog-request-params"), value)].into_iter().collect())
 }
 
-fn on_version(base: i64, operation: Operation) -> pb::Mutation {
+pub(super) fn on_version(base: i64, operation: Operation) -> pb::Mutation {
     pb::Mutation {
         conflict_detection_strategy: Some(ConflictDetectionStrategy::BaseVersion(base)),
         // Without it the Firestore emulator writes whatever the version is.

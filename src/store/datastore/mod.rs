@@ -1,6 +1,7 @@
 //! Firestore in Datastore mode as a store, over gRPC: one lookup to read, one commit to swap.
 
 mod client;
+mod completes;
 mod config;
 mod entity;
 mod fault;
