@@ -1,6 +1,7 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
 mod address;
+mod cached;
 #[cfg(feature = "testing")]
 pub mod chaos;
 mod completes;
@@ -18,6 +19,7 @@ mod datastore;
 mod document;
 mod maintain;
 mod memory;
+mod metered;
 pub mod record;
 #[cfg(any(
     feature = "redis",
@@ -34,12 +36,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::completes::Completes;
+pub use self::cached::Cached;
+pub use self::completes::{Commits, Completes};
 pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]
 pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
+pub use self::metered::{Metered, Tally, Totals, Trips};
 pub use self::record::Record;
 use crate::key::Key;
 

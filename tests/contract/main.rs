@@ -5,6 +5,7 @@
 
 #[cfg(feature = "datastore")]
 mod datastore;
+mod decorated;
 mod memory;
 mod waivers;
 
