@@ -123,10 +123,8 @@ async fn a_mutex_and_a_mark_can_be_reset() {
     let (entity, mark) = (key("entity"), key("mark"));
     let (store, held) = (w.store.clone(), entity.clone());
     let guard = mutex(&entity, &w.store).clock(w.clock());
-    guard
-        .run(async move { Ok(assert_eq!(reset(&store, &held, Force::Yes).await?, Reset::Freed)) })
-        .await
-        .unwrap();
+    let forced = guard.run(async move { Ok(reset(&store, &held, Force::Yes).await?) });
+    assert_eq!(forced.await.unwrap(), Reset::Freed);
     // Released, so any verb may take it.
     w.done(&entity).await;
 

@@ -10,14 +10,14 @@ use pushonce::{Key, Store};
 use crate::emulator::Emulator;
 use crate::{report, waivers};
 
-struct Emulated {
+pub(crate) struct Emulated {
     server: &'static str,
     emulator: Emulator,
     store: Arc<Datastore>,
 }
 
 impl Emulated {
-    fn new(server: &'static str, emulator: Emulator) -> Self {
+    pub(crate) fn new(server: &'static str, emulator: Emulator) -> Self {
         let store = Arc::new(emulator.store());
         Self { server, emulator, store }
     }

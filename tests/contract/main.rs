@@ -7,6 +7,7 @@
 mod bucket;
 #[cfg(feature = "datastore")]
 mod datastore;
+mod decorated;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -18,6 +19,10 @@ mod waivers;
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
 #[path = "../support/datastore_emulator.rs"]
 mod emulator;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
+#[path = "../support/fake_gcs.rs"]
+mod fake_gcs;
 #[cfg(feature = "redis")]
 #[expect(dead_code, reason = "other tests cut connections and restart servers, too")]
 #[path = "../support/forwarder.rs"]
@@ -26,15 +31,11 @@ mod forwarder;
 #[expect(dead_code, reason = "other tests cut connections and restart servers, too")]
 #[path = "../support/redis_server.rs"]
 mod redis_server;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-#[path = "../support/sql.rs"]
-mod sql_server;
-#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
-#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
-#[path = "../support/fake_gcs.rs"]
-mod fake_gcs;
 #[path = "../support/report.rs"]
 mod report;
 #[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
 #[path = "../support/s3.rs"]
 mod s3;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/sql.rs"]
+mod sql_server;

@@ -9,7 +9,13 @@ use pushonce::{Key, Store};
 
 use crate::{report, waivers};
 
-struct InMemory(Arc<Memory>);
+pub(crate) struct InMemory(Arc<Memory>);
+
+impl InMemory {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Memory::new()))
+    }
+}
 
 impl Subject for InMemory {
     fn store(&self) -> Arc<dyn Store> {
@@ -47,4 +53,4 @@ impl Subject for InMemory {
     }
 }
 
-pushonce::contract!(InMemory(Arc::new(Memory::new())));
+pushonce::contract!(InMemory::new());

@@ -75,8 +75,10 @@ impl Scene {
 
     /// The same in a transaction that was begun before, and has read what is the handler's own.
     async fn begun(&self) -> Result<pb::CommitRequest, BoxError> {
-        let request =
-            pb::BeginTransactionRequest { project_id: PROJECT.into(), ..pb::BeginTransactionRequest::default() };
+        let request = pb::BeginTransactionRequest {
+            project_id: PROJECT.into(),
+            ..pb::BeginTransactionRequest::default()
+        };
         let transaction = self.api.clone().begin_transaction(request).await?.into_inner().transaction;
         let read = pb::LookupRequest {
             project_id: PROJECT.into(),
@@ -217,7 +219,8 @@ async fn a_handler_that_was_replaced_commits_nothing(emulator: Emulator) {
                 completion.execute(&mut request).await?;
                 begun.lock().unwrap().take().unwrap().send(()).unwrap();
                 let replaced = async {
-                    while scene.store.read(lease.key()).await.unwrap().unwrap().record.fence == lease.fence() {
+                    while scene.store.read(lease.key()).await.unwrap().unwrap().record.fence == lease.fence()
+                    {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 };

@@ -205,7 +205,9 @@ async fn a_server_that_is_not_there_yet_is_an_outage_and_found_later<DB: Server>
     let _ = written(store.swap(&key(), None, &record(1)).await.unwrap());
 }
 
-async fn a_call_that_was_dropped_while_it_waited_for_a_lock_keeps_no_connection<DB: Server>(place: Place<DB>) {
+async fn a_call_that_was_dropped_while_it_waited_for_a_lock_keeps_no_connection<DB: Server>(
+    place: Place<DB>,
+) {
     let seen = written(place.store().swap(&key(), None, &record(1)).await.unwrap());
     let others = place.pool(1);
     let mut transaction = others.begin().await.unwrap();
@@ -280,11 +282,11 @@ async fn a_file_that_another_process_writes_to_is_an_outage_and_nothing_was_writ
     let others = place.pool(1);
     let writing = others.begin_with("BEGIN IMMEDIATE").await.unwrap();
     for (seen, token) in [(None, 2), (Some(&seen), 3)] {
-        let error = store.swap(&("orders", "po-2").into_key().unwrap(), seen, &record(token)).await.unwrap_err();
+        let error =
+            store.swap(&("orders", "po-2").into_key().unwrap(), seen, &record(token)).await.unwrap_err();
         assert!(nothing_written(&error), "{error:?}");
     }
     assert!(store.read(&key()).await.unwrap().is_some(), "readers wait for nobody");
     writing.commit().await.unwrap();
     let _ = written(store.swap(&key(), Some(&seen), &record(4)).await.unwrap());
 }
-

@@ -126,7 +126,9 @@ async fn processes_that_are_killed_while_others_write_break_nothing() {
             .iter_mut()
             .map(|child| {
                 let out = std::io::BufReader::new(child.stdout.take().unwrap());
-                std::thread::spawn(move || std::io::BufRead::lines(out).map_while(Result::ok).collect::<Vec<_>>())
+                std::thread::spawn(move || {
+                    std::io::BufRead::lines(out).map_while(Result::ok).collect::<Vec<_>>()
+                })
             })
             .collect();
         // Each is killed wherever it is by then, while the others write.

@@ -38,7 +38,9 @@ async fn each_call_is_one_message_and_leaves_nothing_behind(place: Place<Postgre
     proxy.take_sent();
 
     let first = written(store.swap(&key(), None, &record(1)).await.unwrap());
-    let Swap::Lost(Standing::Is(stands)) = store.swap(&key(), None, &record(2)).await.unwrap() else { panic!() };
+    let Swap::Lost(Standing::Is(stands)) = store.swap(&key(), None, &record(2)).await.unwrap() else {
+        panic!()
+    };
     assert_eq!((stands.version, stands.record), (first.clone(), record(1)));
     let second = written(store.swap(&key(), Some(&first), &record(3)).await.unwrap());
     let lost = store.swap(&key(), Some(&first), &record(4)).await.unwrap();
@@ -65,8 +67,19 @@ async fn each_call_is_one_message_and_leaves_nothing_behind(place: Place<Postgre
 async fn whatever_a_key_is_it_stays_a_key(place: Place<Postgres>) {
     let builder = Sql::builder(place.pool(2)).table(&place.table).pooler(Pooler::Transaction);
     let store = builder.build().unwrap();
-    let texts =
-        ["'; DROP TABLE x; --", "\\'", "$1", "$2", "{}", "\u{e9}", "e\u{301}", "nul\0", "a ", "\u{1F600}", "''"];
+    let texts = [
+        "'; DROP TABLE x; --",
+        "\\'",
+        "$1",
+        "$2",
+        "{}",
+        "\u{e9}",
+        "e\u{301}",
+        "nul\0",
+        "a ",
+        "\u{1F600}",
+        "''",
+    ];
     for (token, text) in (1..).zip(texts) {
         let key = ("orders", text).into_key().unwrap();
         let mut next = record(token);

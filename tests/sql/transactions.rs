@@ -185,7 +185,8 @@ async fn a_commit_that_cannot_be_serialized_is_certainly_not_done(place: Place<P
     let pool = place.pool_with(2, Postgres::SERIALIZABLE);
     let (mut one, mut other) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
     // Each reads what the other writes: no order of the two explains it.
-    let skew = |id: u8| format!("UPDATE {effects} SET sum = (SELECT sum(sum) FROM {effects}) + 1 WHERE id = {id}");
+    let skew =
+        |id: u8| format!("UPDATE {effects} SET sum = (SELECT sum(sum) FROM {effects}) + 1 WHERE id = {id}");
     Postgres::run(&mut one, &skew(1)).await.unwrap();
     Postgres::run(&mut other, &skew(2)).await.unwrap();
     assert!(store.swap_in(&mut other, &key(), &seen, &record(2)).await.unwrap());

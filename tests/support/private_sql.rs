@@ -59,7 +59,10 @@ impl Private {
             init.uid(uid).gid(gid);
         }
         let made = init.current_dir(&server.directory).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        assert!(made.is_ok_and(|status| status.success()), "a private {kind:?} cannot be made: is it installed?");
+        assert!(
+            made.is_ok_and(|status| status.success()),
+            "a private {kind:?} cannot be made: is it installed?"
+        );
         server.start();
         server
     }
@@ -96,7 +99,8 @@ impl Private {
         if let Some((uid, gid)) = unprivileged(user) {
             command.uid(uid).gid(gid);
         }
-        let process = command.current_dir(&self.directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let process =
+            command.current_dir(&self.directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.process = Some(process.unwrap());
         let deadline = Instant::now() + START;
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -153,7 +153,9 @@ impl<DB: Server> Drop for Place<DB> {
 }
 
 /// One kind of server.
-pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone + FromStr<Err = sqlx::Error>>> {
+pub(crate) trait Server:
+    Dialect<Connection: Connection<Options: Clone + FromStr<Err = sqlx::Error>>>
+{
     /// As the report calls it.
     const SHORT: &'static str;
     fn place(table: String) -> Place<Self>;

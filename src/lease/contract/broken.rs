@@ -8,7 +8,7 @@ use super::{Group, LAWS, Law, Subject};
 use crate::key::Key;
 use crate::lease::planted;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Maintain, Store};
+use crate::store::{BoxFuture, Cached, Maintain, Store};
 use crate::time::Clock;
 
 /// How many random runs each law of the lease must stand.
@@ -102,6 +102,23 @@ fn the_laws_of_the_lease_hold_under_random_faults_of_many_seeds() {
                 crate::random::seed(seed);
                 let subject: Arc<dyn Subject> = Arc::new(Broken(Arc::new(Flawed::new(None))));
                 law.check_on(&subject, Chaos::random(subject.store(), seed, 0.25)).await
+            });
+            assert_eq!(result, Ok(()), "{} under the seed {seed}", law.name());
+        }
+    }
+}
+
+#[test]
+fn the_laws_of_the_lease_hold_with_faults_between_a_cache_and_its_store() {
+    for law in LAWS.iter().filter(|law| law.group == Group::Lease) {
+        for seed in 0..SEEDS {
+            let result = paused().block_on(async {
+                crate::random::seed(seed);
+                let flawed = Arc::new(Flawed::new(None));
+                let subject: Arc<dyn Subject> = Arc::new(Broken(flawed.clone()));
+                let chaos = Chaos::random(flawed.clone(), seed, 0.25);
+                let cached = Cached::new(chaos).clock(flawed.clock.clone());
+                law.check_on(&subject, Arc::new(cached)).await
             });
             assert_eq!(result, Ok(()), "{} under the seed {seed}", law.name());
         }
