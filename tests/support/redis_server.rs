@@ -101,7 +101,7 @@ impl RedisServer {
 
     /// A replica of this server, which has all of it.
     pub(crate) fn replica(&self) -> Self {
-        let replica = Self::start(&["--replicaof", &format!("127.0.0.1 {}", self.port)]);
+        let replica = Self::start(&["--replicaof", "127.0.0.1", &self.port.to_string()]);
         eventually("the replica is in step", || {
             replica.info("replication", "master_link_status").as_deref() == Some("up")
         });

@@ -7,7 +7,7 @@ use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRou
 use redis::{Cmd, RedisResult, Value};
 
 use super::Redis;
-use super::connection::Connection;
+use super::driver::Connection;
 use super::fault::Call;
 use crate::store::{Filter, Found, Listing, Page, StoreError, Stored, document};
 

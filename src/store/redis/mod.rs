@@ -2,6 +2,7 @@
 
 mod config;
 mod connection;
+mod driver;
 mod fault;
 mod list;
 mod script;
