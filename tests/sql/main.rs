@@ -35,6 +35,7 @@ macro_rules! on {
 mod basics;
 mod connections;
 mod crashes;
+mod faults;
 mod keys;
 mod pooler;
 mod proxy;

@@ -178,6 +178,10 @@ pub(crate) trait Server:
     const WEST: &'static [&'static str];
     const MAKE_ROLE: &'static [&'static str];
     const DROP_ROLE: &'static [&'static str];
+    /// What makes a session give up before its lock is free, in each way that there is.
+    const IMPATIENT: &'static [&'static [&'static str]];
+    /// Ends the sessions that wait for a row of the table: whether there was one.
+    fn end_waiting(place: &Place<Self>) -> BoxFuture<'_, bool>;
 }
 
 type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
@@ -202,7 +206,7 @@ impl Server for Postgres {
 
     fn place(table: String) -> Place<Self> {
         let url = variable("PUSHONCE_TEST_POSTGRES");
-        served(table, &url, PgConnectOptions::from_str(&url).unwrap())
+        served(table, &url, PgConnectOptions::from_str(&url).unwrap().extra_float_digits(None))
     }
 
     fn text(hex: &str) -> String {
@@ -229,6 +233,19 @@ impl Server for Postgres {
     const MAKE_ROLE: &'static [&'static str] =
         &["CREATE ROLE {role} LOGIN; GRANT {grants} ON {table} TO {role}"];
     const DROP_ROLE: &'static [&'static str] = &["DROP OWNED BY {role}; DROP ROLE {role}"];
+    const IMPATIENT: &'static [&'static [&'static str]] = &[
+        &["SET lock_timeout = '50ms'"],
+        &["SET statement_timeout = '50ms'"],
+        &["SET default_transaction_read_only = on"],
+    ];
+
+    fn end_waiting(place: &Place<Self>) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            let waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                WHERE wait_event_type = 'Lock' AND query LIKE '%{table}%' AND pid <> pg_backend_pid()";
+            place.run(waiting).await > 0
+        })
+    }
 
     fn run<'a>(
         connection: &'a mut Self::Connection,
@@ -271,6 +288,24 @@ impl Server for MySql {
     const WEST: &'static [&'static str] = &["SET time_zone = '-07:00'"];
     const MAKE_ROLE: &'static [&'static str] = &["CREATE USER {role}", "GRANT {grants} ON {table} TO {role}"];
     const DROP_ROLE: &'static [&'static str] = &["DROP USER {role}"];
+    const IMPATIENT: &'static [&'static [&'static str]] =
+        &[&["SET innodb_lock_wait_timeout = 1"], &["SET SESSION TRANSACTION READ ONLY"]];
+
+    fn end_waiting(place: &Place<Self>) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            let waiting = format!(
+                "SELECT id FROM information_schema.processlist \
+                 WHERE info LIKE 'UPDATE%{}%' AND id <> CONNECTION_ID()",
+                place.table
+            );
+            let waiting = sqlx::query_scalar::<_, i64>(AssertSqlSafe(waiting));
+            let found = waiting.fetch_optional(&place.pool(1)).await.unwrap();
+            if let Some(id) = found {
+                place.run(&format!("KILL {id}")).await;
+            }
+            found.is_some()
+        })
+    }
 
     fn run<'a>(
         connection: &'a mut Self::Connection,
@@ -317,6 +352,11 @@ impl Server for Sqlite {
     const WEST: &'static [&'static str] = &[];
     const MAKE_ROLE: &'static [&'static str] = &[];
     const DROP_ROLE: &'static [&'static str] = &[];
+    const IMPATIENT: &'static [&'static [&'static str]] = &[];
+
+    fn end_waiting(_: &Place<Self>) -> BoxFuture<'_, bool> {
+        unreachable!("SQLite has no sessions")
+    }
 
     fn run<'a>(
         connection: &'a mut Self::Connection,

@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgQueryResult, PgSeverity};
 
 use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, fill, run};
-use super::fault::{ENCODING, GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
+use super::fault::{ENCODING, GRANT, LOGIN, Meaning, NO_DATABASE, POOLER, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::connect::{ConnectError, malformed};
 use crate::store::{BoxFuture, tls};
@@ -128,6 +128,7 @@ COMMENT ON TABLE {table} IS '{LABEL}';
             _ if ended => Meaning::Open,
             ("42P01" | "42703" | "3F000", _) => Meaning::NoTable,
             ("42501", _) => Meaning::Mend(GRANT),
+            ("26000" | "42P05", _) => Meaning::Mend(POOLER),
             ("22021" | "22P05", _) => Meaning::Mend(ENCODING),
             ("40003", _) => Meaning::Open,
             // An error undoes its statement. Also 25006: a standby that is about to be promoted.
@@ -140,7 +141,10 @@ COMMENT ON TABLE {table} IS '{LABEL}';
     fn options(url: &str) -> Result<Options<Self>, ConnectError> {
         tls::install();
         // What it says may repeat a part of the address.
-        PgConnectOptions::from_str(url).map_err(|_| malformed("the driver of PostgreSQL does not take it"))
+        let options = PgConnectOptions::from_str(url);
+        let options = options.map_err(|_| malformed("the driver of PostgreSQL does not take it"))?;
+        // We read no floats, and PgBouncer hangs up on whoever asks for their digits.
+        Ok(options.extra_float_digits(None))
     }
 }
 
