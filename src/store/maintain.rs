@@ -29,7 +29,8 @@ pub trait Maintain: Store {
 
     /// One page of the records that the filter takes, in an order of the store's own. It looks at no
     /// more than `page.limit` records, so it may bring fewer, even none, and have a `next` all the
-    /// same. What changes while pages are read may be missed or seen twice.
+    /// same. What changes while pages are read may be missed or seen twice. A record that cannot be
+    /// understood has no state, so it may be brought whatever state is asked for.
     ///
     /// # Errors
     /// [`StoreError`]. Ask for the same page again.

@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::time::{Clock, Stopwatch, system_clock};
 
 /// How many keys are remembered, unless it is told otherwise.
-const ENTRIES: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+const ENTRIES: usize = 16_384;
 /// How long a key is remembered: after that a reset is effective everywhere.
 const LONGEST: Duration = Duration::from_secs(30);
 /// The most bytes of text and data that are remembered with a key.
@@ -61,7 +61,7 @@ impl<S: Store> Cached<S> {
     /// How many keys it remembers at most. Default 16,384.
     #[must_use]
     pub fn entries(self, entries: NonZeroUsize) -> Self {
-        Self { places: Places::new(entries), ..self }
+        Self { places: Places::new(entries.get()), ..self }
     }
 
     /// The clock by which it forgets. Default: the machine's.

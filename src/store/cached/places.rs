@@ -1,7 +1,6 @@
 //! The memory of a cache: a fixed number of places, and in each the key that came last.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::num::NonZeroUsize;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +11,9 @@ use crate::time::Stopwatch;
 /// Each key has one place: there is no order to keep, and nothing grows.
 pub(super) struct Places {
     slots: Box<[Mutex<Slot>]>,
-    hasher: RandomState,
+    // Without a seed, so that a simulation can be replayed. A sender that aims at one place gains nothing
+    // but trips.
+    hasher: BuildHasherDefault<DefaultHasher>,
 }
 
 #[derive(Default)]
@@ -34,9 +35,10 @@ struct Known {
 pub(super) struct Ticket(u64);
 
 impl Places {
-    pub(super) fn new(entries: NonZeroUsize) -> Self {
-        let slots = std::iter::repeat_with(Mutex::default).take(entries.get()).collect();
-        Self { slots, hasher: RandomState::new() }
+    /// At least one place.
+    pub(super) fn new(entries: usize) -> Self {
+        let slots = std::iter::repeat_with(Mutex::default).take(entries.max(1)).collect();
+        Self { slots, hasher: BuildHasherDefault::default() }
     }
 
     pub(super) fn len(&self) -> usize {
