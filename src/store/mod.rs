@@ -1,5 +1,6 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+#[cfg(any(feature = "datastore", feature = "bucket-s3", feature = "bucket-gcs"))]
 mod address;
 #[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
 mod bucket;
