@@ -24,6 +24,8 @@ mod front;
 #[cfg(test)]
 mod once;
 #[cfg(test)]
+mod place;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod pubsub;
@@ -34,6 +36,9 @@ mod report;
 mod serialize;
 #[cfg(test)]
 mod shapes;
+#[cfg(test)]
+#[path = "../tests/support/sql.rs"]
+mod sql_server;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use pushonce::store::Stored;
 use pushonce::store::record::State;
-use pushonce::store::{Datastore, Stored};
-use pushonce::{IntoKey, Key, Store};
+use pushonce::{IntoKey, Key, Store as _};
 
-use crate::emulator::{Emulator, PROJECT};
+use crate::place::{Place, Server};
 use crate::process::Instance;
 use crate::pubsub::{Message, PubSub, Push};
 use crate::supplier::Supplier;
@@ -19,23 +19,12 @@ use crate::{client, report};
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Which server keeps the records.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Server {
-    /// The Datastore emulator, which tells no time.
-    Datastore,
-    /// The Firestore emulator in Datastore mode, whose own clock counts.
-    Firestore,
-}
-
 /// The stage of one scenario.
 pub(crate) struct Stage {
     scenario: &'static str,
     server: Server,
-    /// The server that keeps the records, with a namespace that nobody else has.
-    pub(crate) emulator: Emulator,
-    /// The store that the instances use.
-    pub(crate) store: Datastore,
+    /// Where the records are kept.
+    pub(crate) place: Place,
     /// The world outside.
     pub(crate) supplier: Supplier,
     /// The emulator of Pub/Sub.
@@ -46,15 +35,10 @@ pub(crate) struct Stage {
 impl Stage {
     /// Sets the stage of the scenario of that name.
     pub(crate) async fn set(scenario: &'static str, server: Server) -> Self {
-        let emulator = match server {
-            Server::Datastore => Emulator::datastore(),
-            Server::Firestore => Emulator::firestore(),
-        };
         Self {
             scenario,
             server,
-            store: emulator.store(),
-            emulator,
+            place: Place::in_a(server).await,
             supplier: Supplier::start().await,
             pubsub: PubSub::from_env(scenario).await,
             subscriptions: Mutex::default(),
@@ -63,10 +47,9 @@ impl Stage {
 
     /// Starts an instance of the service whose claims have this lease.
     pub(crate) async fn instance(&self, name: &str, lease_seconds: u32) -> Instance {
-        let store = format!("datastore://{PROJECT}?namespace={}", self.emulator.namespace);
         let variables = [
-            ("PUSHONCE_STORE", store.as_str()),
-            ("DATASTORE_EMULATOR_HOST", &self.emulator.host),
+            ("PUSHONCE_STORE", self.place.url.as_str()),
+            ("DATASTORE_EMULATOR_HOST", self.place.emulator_host()),
             ("SUPPLIER_URL", &self.supplier.url("/supply")),
             ("LEASE_SECONDS", &lease_seconds.to_string()),
             ("TTL_SECONDS", "600"),
@@ -87,7 +70,7 @@ impl Stage {
         let mut last = None;
         let reached = async {
             loop {
-                last = self.store.read(key).await.expect("the store answers");
+                last = self.place.store.read(key).await.expect("the store answers");
                 if let Some(stored) = last.as_ref().filter(|stored| stored.record.state == state) {
                     break stored.clone();
                 }
@@ -102,7 +85,7 @@ impl Stage {
 
     /// The key's record.
     pub(crate) async fn record(&self, key: &Key) -> Stored {
-        self.store.read(key).await.expect("the store answers").expect("a record stands under the key")
+        self.place.store.read(key).await.expect("the store answers").expect("a record stands under the key")
     }
 
     /// To be called when all has been seen: only what passed is counted.
@@ -112,11 +95,7 @@ impl Stage {
         for subscription in subscriptions {
             self.pubsub.delete(subscription).await;
         }
-        let server = match self.server {
-            Server::Datastore => "datastore-emulator",
-            Server::Firestore => "firestore-emulator",
-        };
-        report::test(server, self.scenario);
+        report::test(self.server.name(), self.scenario);
         if pushed {
             report::test("pubsub-emulator", self.scenario);
         }
@@ -172,21 +151,32 @@ pub(crate) fn order(po_id: &str) -> Message {
     Message::new(format!("{{\"po_id\":\"{po_id}\"}}")).attribute("po_id", po_id)
 }
 
-/// Writes each scenario as a test, on the Datastore emulator or on both servers.
+/// Writes each scenario as a test: on every server, on both emulators of Datastore, or on one.
 macro_rules! scenarios {
-    (on both: $($both:ident)* ; on one: $($one:ident)*) => {
+    ($(on every: $($every:ident)*;)? on both: $($both:ident)* ; on one: $($one:ident)*) => {
         mod datastore_emulator {
+            $($(crate::stage::scenarios!(@ $every Datastore);)*)?
             $(crate::stage::scenarios!(@ $both Datastore);)*
             $(crate::stage::scenarios!(@ $one Datastore);)*
         }
         mod firestore_emulator {
+            $($(crate::stage::scenarios!(@ $every Firestore);)*)?
             $(crate::stage::scenarios!(@ $both Firestore);)*
+        }
+        $(crate::stage::scenarios! { redis Redis: $($every)* }
+        crate::stage::scenarios! { postgres Postgres: $($every)* }
+        crate::stage::scenarios! { sqlite Sqlite: $($every)* }
+        crate::stage::scenarios! { mariadb Mariadb: $($every)* })?
+    };
+    ($module:ident $server:ident: $($scenario:ident)*) => {
+        mod $module {
+            $(crate::stage::scenarios!(@ $scenario $server);)*
         }
     };
     (@ $scenario:ident $server:ident) => {
         #[tokio::test]
         async fn $scenario() {
-            let server = crate::stage::Server::$server;
+            let server = crate::place::Server::$server;
             let stage = crate::stage::Stage::set(stringify!($scenario), server).await;
             super::$scenario(&stage).await;
             stage.passed().await;

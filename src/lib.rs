@@ -80,6 +80,7 @@ mod disabled;
 pub mod idempotent;
 mod key;
 mod lease;
+pub mod maintain;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]
@@ -94,7 +95,10 @@ pub mod verbs;
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
 pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
-pub use self::lease::{History, Lease, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::lease::{
+    AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
+    TimedOut,
+};
 pub use self::pubsub::{
     Ack, Delivery, Failure, KeyRule, Outcome, PubSub, attribute, json_pointer, key_fn, message_id, outcome_of,
 };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::address::plain;
 use super::{BoxError, Maintain, Memory, Store};
 
 const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, `rediss://host`, \
@@ -14,6 +13,12 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// |---|---|---|
 /// | `memory:` | [`Memory`] | |
 /// | `datastore://project/database?namespace=..&kind=..` | `Datastore` | `datastore` |
+/// | `redis://user:password@host:port/database?prefix=..` | `Redis` | `redis` |
+/// | `rediss://..`, the same over TLS; `ca=file` names a root certificate | `Redis` | `redis` |
+/// | `redis://host:port,host:port?cluster=true`, some nodes of a cluster | `Redis` | `redis` |
+/// | `postgres://user:password@host:port/database?table=..` | `Sql<sqlx::Postgres>` | `postgres` |
+/// | `mysql://user:password@host:port/database?table=..` | `Sql<sqlx::MySql>` | `mysql` |
+/// | `sqlite://file?table=..` | `Sql<sqlx::Sqlite>` | `sqlite` |
 /// | `s3://bucket/prefix?region=..&endpoint=..` | `Bucket` | `bucket-s3` |
 /// | `gs://bucket/prefix?endpoint=..` | `Bucket` | `bucket-gcs` |
 ///
@@ -71,6 +76,11 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
         "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
+        "redis" => driver!("redis", "redis", super::Redis::of_url),
+        "rediss" => driver!("rediss", "redis", super::Redis::of_url),
+        "postgres" | "postgresql" => driver!("postgres", "postgres", super::Sql::<sqlx::Postgres>::of_url),
+        "mysql" | "mariadb" => driver!("mysql", "mysql", super::Sql::<sqlx::MySql>::of_url),
+        "sqlite" => driver!("sqlite", "sqlite", super::Sql::<sqlx::Sqlite>::of_url),
         "s3" => driver!("s3", "bucket-s3", super::Bucket::of_s3_url),
         "gs" => driver!("gs", "bucket-gcs", super::Bucket::of_gs_url),
         "file" => Err(malformed(
@@ -124,6 +134,13 @@ fn spelled(scheme: Option<&str>) -> String {
 
 pub(super) fn malformed(what: impl Into<String>) -> ConnectError {
     ConnectError::Malformed { what: what.into() }
+}
+
+/// A short plain word, which is no secret.
+pub(super) fn plain(name: &str) -> Option<&str> {
+    let fits = (1..=20).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
+    fits.then_some(name)
 }
 
 #[cfg(test)]
