@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::Reply;
 use super::settings::Settings;
-use crate::lease::{Claim, Commit, CommitError, Lease, Note, Part, RunError, claim_limit};
+use crate::lease::{Claim, Commit, Lease, Misuse, Note, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task;
@@ -25,8 +25,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
-    /// By its own word it may have succeeded, but its own transaction is not committed.
-    NotCommitted(CommitError),
+    /// Its own transaction could not complete this key, and was rolled back.
+    Misused(Misuse),
     NotStarted(RunError),
     Panicked(String),
     TimedOut(Duration),

@@ -84,6 +84,32 @@ async fn nobody_knows_so_it_is_nacked_and_the_record_decides_when_it_can_be_aske
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_commit_is_no_doubt_although_its_release_cannot_be_stored() {
+    let world = World::new();
+    let app = world.app(world.layer(), |sql, lease| async move {
+        let committed = effect(sql.clone(), lease).await;
+        sql.down(true);
+        committed
+    });
+    world.sql.next_commit(Fault::Refused);
+    assert_eq!(push(&app, "m").await, ROLLED_BACK);
+    world.sql.down(false);
+    world.until("m", State::Released).await;
+    assert_eq!(push(&world.app(world.layer(), effect), "m").await, RAN);
+    assert_eq!(world.sql.effects(), ["m"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_is_believed_before_the_driver() {
+    let world = World::new();
+    let app = world.app(world.layer(), careless);
+    world.sql.next_commit(Fault::Mistaken);
+    assert_eq!(push(&app, "m").await, RAN);
+    assert_eq!((world.stands("m"), world.sql.effects().len()), (DONE, 1));
+    assert_eq!(push(&app, "m").await, DUPLICATE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_commit_without_an_answer_is_given_up_and_decided() {
     let world = World::new();
     let app = world.app(world.layer(), effect);
