@@ -13,6 +13,8 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+use tokio_util::task::AbortOnDropHandle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument as _, Span};
@@ -20,6 +22,8 @@ use tracing::{Instrument as _, Span};
 static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DRAINING: AtomicBool = AtomicBool::new(false);
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+static UPKEEP: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DETACHED: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a future to its end, whoever hangs up, and counts it until then.
@@ -28,6 +32,18 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     TASKS.spawn(future)
+}
+
+/// Runs upkeep until its handle is dropped or the process begins to shut down, which waits for nothing
+/// that can be done another day.
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) fn upkeep(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(spawn(async move {
+        tokio::select! {
+            () = UPKEEP.cancelled() => {}
+            () = work => {}
+        }
+    }))
 }
 
 /// Runs work that answers, and may go on after its answer. See [`Attached`].
@@ -154,6 +170,8 @@ pub struct Drained {
 /// process guards nothing any more.
 pub async fn drain(limit: Duration) -> Drained {
     DRAINING.store(true, Ordering::Release);
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+    UPKEEP.cancel();
     TASKS.close();
     // The last part of the limit belongs to the settling of what was cancelled.
     let reserve = (limit / 4).min(Duration::from_secs(1));

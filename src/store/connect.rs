@@ -17,6 +17,9 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// | `redis://user:password@host:port/database?prefix=..` | `Redis` | `redis` |
 /// | `rediss://..`, the same over TLS; `ca=file` names a root certificate | `Redis` | `redis` |
 /// | `redis://host:port,host:port?cluster=true`, some nodes of a cluster | `Redis` | `redis` |
+/// | `postgres://user:password@host:port/database?table=..` | `Sql<sqlx::Postgres>` | `postgres` |
+/// | `mysql://user:password@host:port/database?table=..` | `Sql<sqlx::MySql>` | `mysql` |
+/// | `sqlite://file?table=..` | `Sql<sqlx::Sqlite>` | `sqlite` |
 ///
 /// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
 /// out, and parts are plain names: nothing is percent-decoded.
@@ -70,6 +73,9 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
         "redis" => driver!("redis", "redis", super::Redis::of_url),
         "rediss" => driver!("rediss", "redis", super::Redis::of_url),
+        "postgres" | "postgresql" => driver!("postgres", "postgres", super::Sql::<sqlx::Postgres>::of_url),
+        "mysql" | "mariadb" => driver!("mysql", "mysql", super::Sql::<sqlx::MySql>::of_url),
+        "sqlite" => driver!("sqlite", "sqlite", super::Sql::<sqlx::Sqlite>::of_url),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }

@@ -21,6 +21,8 @@ mod memory;
 pub mod record;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub mod sql;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",
@@ -45,6 +47,8 @@ pub use self::memory::Memory;
 pub use self::record::Record;
 #[cfg(feature = "redis")]
 pub use self::redis::{InvalidRedis, Redis, RedisBuilder};
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub use self::sql::Sql;
 use crate::key::Key;
 
 /// A boxed future, as object-safe async traits need it.

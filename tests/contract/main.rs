@@ -8,6 +8,8 @@ mod datastore;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod sql;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
@@ -23,3 +25,6 @@ mod forwarder;
 mod redis_server;
 #[path = "../support/report.rs"]
 mod report;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/sql.rs"]
+mod sql_server;

@@ -1,0 +1,93 @@
+//! A SQL store by its address: our own parameters are taken out, the rest is the driver's.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::Connection as _;
+use sqlx::pool::PoolOptions;
+
+use super::Sql;
+use super::config::SqlBuilder;
+use super::dialect::{Asking, Dialect};
+use crate::store::connect::{ConnectError, malformed};
+
+/// A connection that idled longer is proved alive before it is used. Asking each time would cost each call a trip.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Our own parameters.
+#[derive(Default)]
+struct Ours {
+    table: Option<String>,
+    connections: Option<u32>,
+    purge_every: Option<u64>,
+    asking: Option<Asking>,
+}
+
+impl<DB: Dialect> Sql<DB> {
+    /// The store of `scheme://user:password@host:port/database?table=..`.
+    pub(in crate::store) fn of_url(url: &str) -> Result<Self, ConnectError> {
+        let (rest, ours) = split(url, DB::WHOLE)?;
+        let options = DB::options(&rest)?;
+        let most = ours.connections.unwrap_or(DB::CONNECTIONS);
+        let pool = move || {
+            let pool = PoolOptions::new().max_connections(most).test_before_acquire(false);
+            let pool = pool.before_acquire(|connection: &mut DB::Connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for > FRESH {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            });
+            pool.connect_lazy_with(options)
+        };
+        let mut builder = SqlBuilder::new(Box::new(pool)).installs(DB::EMBEDDED.is_some());
+        if let Some(table) = ours.table {
+            builder = builder.table(table);
+        }
+        if let Some(seconds) = ours.purge_every {
+            builder = builder.purge_every(Duration::from_secs(seconds));
+        }
+        if let Some(asking) = ours.asking {
+            builder = builder.asking(asking);
+        }
+        builder.build().map_err(|error| ConnectError::Invalid { source: error.into() })
+    }
+}
+
+/// The address without our parameters, and those.
+fn split(url: &str, whole: bool) -> Result<(String, Ours), ConnectError> {
+    if !url.contains("://") {
+        return Err(malformed("two slashes follow the scheme"));
+    }
+    let mut ours = Ours::default();
+    let Some((place, query)) = url.split_once('?') else { return Ok((url.to_owned(), ours)) };
+    let mut theirs = Vec::new();
+    for parameter in query.split('&') {
+        match parameter.split_once('=') {
+            Some(("table", value)) => once(&mut ours.table, "table", value)?,
+            Some(("connections", value)) => once(&mut ours.connections, "connections", value)?,
+            Some(("purge_every", value)) => once(&mut ours.purge_every, "purge_every", value)?,
+            Some(("pooler", "transaction")) if whole => ours.asking = Some(Asking::Whole),
+            Some(("pooler", "session")) if whole => ours.asking = Some(Asking::Prepared),
+            Some(("pooler", _)) => {
+                return Err(malformed("`pooler` is `transaction` or `session`, and PostgreSQL's alone"));
+            }
+            _ => theirs.push(parameter),
+        }
+    }
+    if ours.connections == Some(0) {
+        return Err(malformed("`connections` is at least 1"));
+    }
+    let question = if theirs.is_empty() { "" } else { "?" };
+    Ok((format!("{place}{question}{}", theirs.join("&")), ours))
+}
+
+/// Sets a parameter that was not set before.
+fn once<T: FromStr>(place: &mut Option<T>, name: &str, value: &str) -> Result<(), ConnectError> {
+    let parsed = value.parse().map_err(|_| malformed(format!("`{name}` is not a number")))?;
+    match place.replace(parsed) {
+        None => Ok(()),
+        Some(_) => Err(malformed(format!("`{name}` is given twice"))),
+    }
+}

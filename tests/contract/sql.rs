@@ -1,0 +1,62 @@
+//! The SQL databases, each opened by its address.
+
+use std::sync::Arc;
+
+use pushonce::contract::{Law, Subject};
+use pushonce::store::{self, BoxFuture, Sql};
+use pushonce::{Key, Store};
+use sqlx::{MySql, Postgres, Sqlite};
+
+use crate::report;
+use crate::sql_server::{Place, Server};
+
+struct InTable<DB: Server> {
+    place: Place<DB>,
+    store: Arc<dyn Store>,
+    tells: bool,
+}
+
+impl<DB: Server> InTable<DB> {
+    async fn new(tells: bool) -> Self {
+        let place = Place::<DB>::new();
+        let table = Sql::builder(place.pool(1)).table(&place.table).build().unwrap();
+        table.create_table().await.unwrap();
+        Self { store: store::connect(&place.url).unwrap(), place, tells }
+    }
+}
+
+impl<DB: Server> Subject for InTable<DB> {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
+        Box::pin(self.place.forget(key))
+    }
+
+    fn tells_what_stands(&self) -> bool {
+        self.tells
+    }
+
+    fn passed(&self, law: &Law) {
+        report::law(DB::SHORT, law.name());
+    }
+}
+
+mod postgres {
+    use super::{InTable, Postgres};
+
+    pushonce::contract!(InTable::<Postgres>::new(true).await);
+}
+
+mod sqlite {
+    use super::{InTable, Sqlite};
+
+    pushonce::contract!(InTable::<Sqlite>::new(true).await);
+}
+
+mod mariadb {
+    use super::{InTable, MySql};
+
+    pushonce::contract!(InTable::<MySql>::new(false).await);
+}

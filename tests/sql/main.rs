@@ -1,0 +1,43 @@
+//! The SQL store on PostgreSQL, SQLite and MariaDB, where the laws of the contract do not look: races at
+//! each isolation level, connections that break, tables that are missing, and processes that are killed.
+//!
+//! `PUSHONCE_TEST_POSTGRES` and `PUSHONCE_TEST_MYSQL` name two servers by URL; SQLite needs none.
+#![cfg(test)]
+
+/// Writes one test for each function and server: the function gets a place with its table in it.
+macro_rules! on {
+    (
+        each [$($each:ident)*]
+        $(postgres [$($postgres:ident)*])?
+        $(sqlite [$($sqlite:ident)*])?
+        $(mariadb [$($mariadb:ident)*])?
+    ) => {
+        mod postgres {
+            on!(@tests sqlx::Postgres, $($each)* $($($postgres)*)?);
+        }
+        mod sqlite {
+            on!(@tests sqlx::Sqlite, $($each)* $($($sqlite)*)?);
+        }
+        mod mariadb {
+            on!(@tests sqlx::MySql, $($each)* $($($mariadb)*)?);
+        }
+    };
+    (@tests $database:ty, $($name:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            super::$name(crate::server::Place::<$database>::ready().await).await;
+            let name = concat!(module_path!(), "::", stringify!($name)).replacen("sql::", "", 1);
+            crate::report::test(<$database as crate::server::Server>::SHORT, &name);
+        })*
+    };
+}
+
+mod basics;
+mod keys;
+mod races;
+mod schema;
+
+#[path = "../support/report.rs"]
+mod report;
+#[path = "../support/sql.rs"]
+mod server;
