@@ -20,9 +20,15 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// | `postgres://user:password@host:port/database?table=..` | `Sql<sqlx::Postgres>` | `postgres` |
 /// | `mysql://user:password@host:port/database?table=..` | `Sql<sqlx::MySql>` | `mysql` |
 /// | `sqlite://file?table=..` | `Sql<sqlx::Sqlite>` | `sqlite` |
+/// | `s3://bucket/prefix?region=..&endpoint=..` | `Bucket` | `bucket-s3` |
+/// | `gs://bucket/prefix?endpoint=..` | `Bucket` | `bucket-gcs` |
 ///
 /// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
 /// out, and parts are plain names: nothing is percent-decoded.
+///
+/// A prefix of a bucket that is left out is `pushonce`. Credentials come from the environment as the
+/// crate `object_store` reads them; an `endpoint` of `http://` is an emulator's, and only that is spoken
+/// to without TLS (and, of `gs:`, without credentials).
 ///
 /// ```
 /// let store = pushonce::store::connect("memory:")?;
@@ -76,6 +82,11 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "postgres" | "postgresql" => driver!("postgres", "postgres", super::Sql::<sqlx::Postgres>::of_url),
         "mysql" | "mariadb" => driver!("mysql", "mysql", super::Sql::<sqlx::MySql>::of_url),
         "sqlite" => driver!("sqlite", "sqlite", super::Sql::<sqlx::Sqlite>::of_url),
+        "s3" => driver!("s3", "bucket-s3", super::Bucket::of_s3_url),
+        "gs" => driver!("gs", "bucket-gcs", super::Bucket::of_gs_url),
+        "file" => Err(malformed(
+            "a folder cannot replace an object on a condition, so two holders could both win; on one machine use `sqlite://file`",
+        )),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }

@@ -1,6 +1,8 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
 mod address;
+#[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
+mod bucket;
 #[cfg(feature = "testing")]
 pub mod chaos;
 mod completes;
@@ -38,6 +40,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
+pub use self::bucket::{Bucket, BucketBuilder, InvalidBucket};
 pub use self::completes::Completes;
 pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]

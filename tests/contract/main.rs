@@ -3,6 +3,8 @@
 //!
 //! A server's address comes from its environment variable; a missing one is a failure.
 
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+mod bucket;
 #[cfg(feature = "datastore")]
 mod datastore;
 mod memory;
@@ -28,3 +30,10 @@ mod report;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 #[path = "../support/sql.rs"]
 mod sql_server;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
+#[path = "../support/fake_gcs.rs"]
+mod fake_gcs;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[path = "../support/s3.rs"]
+mod s3;
