@@ -55,6 +55,7 @@ struct Wire {
     connections: AtomicUsize,
     fault: Mutex<Option<(Fault, &'static str)>>,
     go_on: Notify,
+    landed: Notify,
 }
 
 impl Proxy {
@@ -72,6 +73,7 @@ impl Proxy {
             connections: AtomicUsize::new(0),
             fault: Mutex::new(None),
             go_on: Notify::new(),
+            landed: Notify::new(),
         });
         let address = listener.local_addr()?;
         let mut serving = JoinSet::new();
@@ -104,17 +106,18 @@ impl Proxy {
         self.wire.set(Fault::CutAfter, marker);
     }
 
-    /// Keeps the next request with that marker until [`Proxy::go_on`].
+    /// Keeps the next request with that marker, and what follows on its connection, until [`Proxy::go_on`].
     pub(crate) fn hold(&self, marker: &'static str) {
         self.wire.set(Fault::Hold, marker);
     }
 
-    /// Passes on what is kept.
-    pub(crate) fn go_on(&self) {
+    /// Passes on what is kept, and waits until the server has answered it or dropped it.
+    pub(crate) async fn go_on(&self) {
         self.wire.go_on.notify_one();
+        self.wire.landed.notified().await;
     }
 
-    /// Whether the request with the marker is still to come.
+    /// Whether the marked request is still to come.
     pub(crate) fn is_waiting(&self) -> bool {
         self.wire.fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -128,6 +131,8 @@ impl Wire {
     /// What is to happen to these bytes, once.
     fn fault_of(&self, bytes: &[u8]) -> Option<Fault> {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        // Some documents are laid out for people.
+        let bytes: Vec<u8> = bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let has = |marker: &str| bytes.windows(marker.len()).any(|some| some == marker.as_bytes());
         fault.take_if(|(_, marker)| has(marker)).map(|(fault, _)| fault)
     }
@@ -150,6 +155,8 @@ struct Connection {
     asked: AtomicBool,
     /// The stream whose answer is to be lost; those of HTTP/2 begin with 1.
     doomed: AtomicU32,
+    /// Whether a request of it was kept and passed on late.
+    late: AtomicBool,
 }
 
 /// Carries one connection until one side ends it; both sockets are then dropped.
@@ -160,10 +167,14 @@ async fn carry(client: TcpStream, wire: Arc<Wire>) -> io::Result<()> {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let connection = Connection::default();
-    tokio::select! {
+    let ended = tokio::select! {
         ended = requests(from_client, to_server, &wire, &connection) => ended,
         ended = answers(from_server, to_client, &wire, &connection) => ended,
+    };
+    if connection.late.load(Ordering::SeqCst) {
+        wire.landed.notify_one();
     }
+    ended
 }
 
 async fn requests(
@@ -197,7 +208,10 @@ async fn requests(
             match wire.fault_of(&seen) {
                 Some(Fault::CutBefore) => return Ok(()),
                 Some(Fault::CutAfter) => connection.doomed.store(piece.stream, Ordering::SeqCst),
-                Some(Fault::Hold) => wire.go_on.notified().await,
+                Some(Fault::Hold) => {
+                    wire.go_on.notified().await;
+                    connection.late.store(true, Ordering::SeqCst);
+                }
                 None => {}
             }
         }
@@ -217,6 +231,9 @@ async fn answers(
         let begins = wire.speech == Speech::Turns || piece.kind == HEADERS;
         if begins && piece.stream == connection.doomed.load(Ordering::SeqCst) {
             return Ok(());
+        }
+        if begins && connection.late.swap(false, Ordering::SeqCst) {
+            wire.landed.notify_one();
         }
         to.write_all(&piece.bytes).await?;
     }

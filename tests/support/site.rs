@@ -3,10 +3,11 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use object_store::memory::InMemory;
 use pushonce::Store;
-use pushonce::store::{self, Bucket, Memory, Sql};
+use pushonce::store::{self, Bucket, BucketBuilder, Memory, Sql};
 use sqlx::{MySqlPool, PgPool};
 
 use crate::emulator::Emulator;
@@ -101,7 +102,7 @@ impl Site {
             Some(host) => self.store_at(&host),
             None => match &self.at {
                 At::Memory(memory) => memory.clone(),
-                At::Objects(objects) => Arc::new(Bucket::new(objects.clone(), "site").unwrap()),
+                At::Objects(objects) => Arc::new(in_step(Bucket::builder(objects.clone()))),
                 At::File(file) => store::connect(&format!("sqlite://{}", file.display())).unwrap(),
                 _ => unreachable!("a server has a host"),
             },
@@ -114,7 +115,7 @@ impl Site {
             At::Datastore(emulator) => Arc::new(emulator.builder(at).build().unwrap()),
             At::Url(url, host) => store::connect(&url.replacen(host, at, 1)).unwrap(),
             At::S3(s3) => Arc::new(s3.builder(at).build().unwrap()),
-            At::Gcs(_) => Arc::new(Bucket::gcs(fake_gcs::client(at)).prefix("site").build().unwrap()),
+            At::Gcs(_) => Arc::new(in_step(Bucket::gcs(fake_gcs::client(at)))),
             At::Memory(_) | At::Objects(_) | At::File(_) => unreachable!("{} has no wire", self.name),
         }
     }
@@ -145,6 +146,11 @@ impl Drop for Site {
             let _ = std::fs::remove_file(format!("{}{end}", file.display()));
         }
     }
+}
+
+/// Server and clients have one clock here.
+fn in_step(bucket: BucketBuilder) -> Bucket {
+    bucket.prefix("site").clock_margin(Duration::ZERO).build().unwrap()
 }
 
 fn variable(name: &str) -> String {
