@@ -23,10 +23,10 @@ use both_emulators::on_both_emulators;
 use emulator::{Emulator, PROJECT, key, record};
 use futures_util::future::join_all;
 use gcloud_sdk::google::datastore::v1::value::ValueType;
+use proxy::{Proxy, Speech};
 use pushonce::store::record::Id;
 use pushonce::store::{Datastore, Maintain as _, Standing, StoreError, Stored, Swap, Version};
 use pushonce::{Clock, IntoKey, Key, Store};
-use proxy::{Proxy, Speech};
 
 const RACERS: usize = 20;
 /// What is in every write and in no look-up.

@@ -17,6 +17,10 @@ mod sql;
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
 #[path = "../support/datastore_emulator.rs"]
 mod emulator;
+#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
+#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
+#[path = "../support/fake_gcs.rs"]
+mod fake_gcs;
 #[cfg(feature = "redis")]
 #[expect(dead_code, reason = "other tests cut connections and restart servers, too")]
 #[path = "../support/forwarder.rs"]
@@ -27,13 +31,9 @@ mod forwarder;
 mod redis_server;
 #[path = "../support/report.rs"]
 mod report;
-#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-#[path = "../support/sql.rs"]
-mod sql_server;
-#[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
-#[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]
-#[path = "../support/fake_gcs.rs"]
-mod fake_gcs;
 #[cfg(all(feature = "bucket-s3", feature = "bucket-gcs"))]
 #[path = "../support/s3.rs"]
 mod s3;
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[path = "../support/sql.rs"]
+mod sql_server;

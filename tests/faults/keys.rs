@@ -24,7 +24,8 @@ fn texts() -> Vec<String> {
         "nul".to_owned(),
         "nul\0l".to_owned(),
     ];
-    let short = ["__x__", "a/b", "a", "A", "a ", "ab", "Ab", "aB", "AB", "..", ".", "\u{e9}", "e\u{301}", "É", "e"];
+    let short =
+        ["__x__", "a/b", "a", "A", "a ", "ab", "Ab", "aB", "AB", "..", ".", "\u{e9}", "e\u{301}", "É", "e"];
     texts.extend(short.map(str::to_owned));
     texts
 }

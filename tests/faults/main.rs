@@ -29,4 +29,5 @@ mod s3;
 #[path = "../support/server.rs"]
 mod server;
 #[path = "../support/site.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod site;

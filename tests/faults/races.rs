@@ -23,7 +23,8 @@ async fn of_many_first_claims_one_runs_and_none_fails(site: &Site) {
         let one = std::iter::repeat_n(key(format!("{round}")), RACERS);
         let neighbours = (0..RACERS).map(|racer| key(format!("{round}-{racer}")));
         let (for_one, for_neighbours) = (Runs::default(), Runs::default());
-        let race = one.zip(std::iter::repeat(&for_one)).chain(neighbours.zip(std::iter::repeat(&for_neighbours)));
+        let race =
+            one.zip(std::iter::repeat(&for_one)).chain(neighbours.zip(std::iter::repeat(&for_neighbours)));
         let race = race.zip(stores.iter().cycle()).map(|((key, runs), store)| {
             let (runs, past) = (runs.clone(), store.clone());
             lock(key, store).run_with(|lease| async move {

@@ -141,7 +141,11 @@ fn run(name: &str, directory: &Path, port: u16) -> Child {
     let log = File::options().create(true).append(true).open(directory.join("log")).expect("a log");
     let mut command = command(name);
     command.arg("run").arg(directory).arg(port.to_string()).stdin(Stdio::null());
-    command.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("a script of functional/servers")
+    command
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("a script of functional/servers")
 }
 
 /// Below the ports that the kernel gives out, so that it stays free while a server is away.

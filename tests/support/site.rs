@@ -98,14 +98,11 @@ impl Site {
 
     /// A store of its own connections, as another process would have.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        match self.host() {
-            Some(host) => self.store_at(&host),
-            None => match &self.at {
-                At::Memory(memory) => memory.clone(),
-                At::Objects(objects) => Arc::new(in_step(Bucket::builder(objects.clone()))),
-                At::File(file) => store::connect(&format!("sqlite://{}", file.display())).unwrap(),
-                _ => unreachable!("a server has a host"),
-            },
+        match &self.at {
+            At::Memory(memory) => memory.clone(),
+            At::Objects(objects) => Arc::new(in_step(Bucket::builder(objects.clone()))),
+            At::File(file) => store::connect(&format!("sqlite://{}", file.display())).unwrap(),
+            At::Datastore(_) | At::Url(..) | At::S3(_) | At::Gcs(_) => self.store_at(&self.host()),
         }
     }
 
@@ -120,21 +117,30 @@ impl Site {
         }
     }
 
+    /// The same with one connection, where the store has a pool: so that it is known which are fresh.
+    pub(crate) fn store_on_one_connection_at(&self, at: &str) -> Arc<dyn Store> {
+        match &self.at {
+            At::Url(url, host) if url.contains("?table=") => {
+                store::connect(&format!("{}&connections=1", url.replacen(host, at, 1))).unwrap()
+            }
+            _ => self.store_at(at),
+        }
+    }
+
     /// A proxy in front of the server.
     pub(crate) async fn proxy(&self) -> Proxy {
         let speech = if matches!(self.at, At::Datastore(_)) { Speech::Streams } else { Speech::Turns };
-        let host = self.host().unwrap_or_else(|| panic!("{} has no wire", self.name));
-        Proxy::start(&host, speech).await.unwrap()
+        Proxy::start(&self.host(), speech).await.unwrap()
     }
 
-    /// Where the server listens, if it is not in this process.
-    fn host(&self) -> Option<String> {
+    /// Where the server listens.
+    fn host(&self) -> String {
         match &self.at {
-            At::Datastore(emulator) => Some(emulator.host.clone()),
-            At::Url(_, host) => Some(host.clone()),
-            At::S3(s3) => Some(s3.host.clone()),
-            At::Gcs(fake) => Some(fake.host()),
-            At::Memory(_) | At::Objects(_) | At::File(_) => None,
+            At::Datastore(emulator) => emulator.host.clone(),
+            At::Url(_, host) => host.clone(),
+            At::S3(s3) => s3.host.clone(),
+            At::Gcs(fake) => fake.host(),
+            At::Memory(_) | At::Objects(_) | At::File(_) => unreachable!("{} has no wire", self.name),
         }
     }
 }
