@@ -3,7 +3,8 @@
 use futures_util::future::join_all;
 use pushonce::{RunError, Skip, lock};
 
-use crate::site::{Site, on_servers};
+use crate::on_servers::on_servers;
+use crate::site::Site;
 use crate::world::{Runs, key};
 
 const RACERS: usize = 20;
