@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pushonce::store::record::{Id, Record};
 use pushonce::store::{Sql, Swap, Version};
@@ -17,6 +17,8 @@ use sqlx::{Connection, Pool};
 mod kinds;
 
 pub(crate) use kinds::Server;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
@@ -73,9 +75,10 @@ impl<DB: Server> Place<DB> {
         place
     }
 
-    /// A store on the table, with a few connections of its own.
+    /// A store on the table, with a few connections of its own, and patience with a busy machine.
     pub(crate) fn store(&self) -> Sql<DB> {
-        Sql::builder(self.pool(4)).table(&self.table).build().unwrap()
+        let builder = Sql::builder(self.pool(4)).table(&self.table);
+        builder.acquire_timeout(PATIENCE).request_timeout(PATIENCE).build().unwrap()
     }
 
     /// Where the server listens.
@@ -138,10 +141,14 @@ impl<DB: Server> Place<DB> {
         changed.unwrap_or_else(|error| panic!("{statement}: {error}"))
     }
 
+    /// The name of a key in the table, as a literal.
+    pub(crate) fn name_of(&self, key: &Key) -> String {
+        DB::text(&key.stored_name(255).bytes().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
     /// Deletes the record of a key.
     pub(crate) async fn forget(&self, key: &Key) {
-        let hex: String = key.stored_name(255).bytes().map(|byte| format!("{byte:02x}")).collect();
-        self.run(&format!("DELETE FROM {{table}} WHERE name = {}", DB::text(&hex))).await;
+        self.run(&format!("DELETE FROM {{table}} WHERE name = {}", self.name_of(key))).await;
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection, MySql, Postgres, Sqlite};
 
-use super::{Options, Place, fresh, served, variable};
+use super::{Options, PATIENCE, Place, fresh, served, variable};
 
 /// One kind of server.
 pub(crate) trait Server:
@@ -165,7 +165,8 @@ impl Server for Sqlite {
     fn place(table: String) -> Place<Self> {
         let file = std::env::temp_dir().join(fresh("pushonce")).with_extension("db");
         let url = format!("sqlite://{}", file.display());
-        let options = SqliteConnectOptions::from_str(&url).unwrap().create_if_missing(true);
+        let options =
+            SqliteConnectOptions::from_str(&url).unwrap().create_if_missing(true).busy_timeout(PATIENCE);
         let mut place = served(table, &url, options.journal_mode(SqliteJournalMode::Wal));
         place.file = Some(file);
         place

@@ -114,6 +114,7 @@ impl Table {
         Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
     }
 
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -132,11 +133,13 @@ impl Table {
     }
 
     /// The schema as a literal, or else `default` as it is.
+    #[cfg(feature = "mysql")]
     pub(super) fn schema_or(&self, default: &str) -> String {
         self.schema.as_ref().map_or_else(|| default.to_owned(), |schema| format!("'{schema}'"))
     }
 
     /// The name of the index.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(super) fn index(&self) -> String {
         format!("{}_expires_at", self.name)
     }
