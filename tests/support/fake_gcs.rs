@@ -78,7 +78,8 @@ impl FakeGcs {
         Self::with_pace(Duration::ZERO).await
     }
 
-    async fn with_pace(pace: Duration) -> Self {
+    /// One that takes one write of one object in that time.
+    pub(crate) async fn with_pace(pace: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let objects = Arc::new(Objects { state: Mutex::default(), pace, put_off: AtomicUsize::new(0) });

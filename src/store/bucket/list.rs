@@ -53,11 +53,14 @@ impl Bucket {
         if !self.names.is_of_a_key(name) {
             return Ok(None);
         }
-        let unreadable = |error| Some(Found { key: name.to_string(), stored: Err(error) });
+        let unreadable = |key: Option<String>, error| {
+            let taken = key.as_ref().is_none_or(|key| key.starts_with(&filter.prefix));
+            taken.then(|| Found { key: key.unwrap_or_else(|| name.to_string()), stored: Err(error) })
+        };
         let object = match self.client.get(name).await {
             Ok(Some(object)) => object,
             Ok(None) => return Ok(None),
-            Err(error @ StoreError::Corrupt { .. }) => return Ok(unreadable(error)),
+            Err(error @ StoreError::Corrupt { .. }) => return Ok(unreadable(None, error)),
             Err(error) => return Err(error),
         };
         let age = self.age(&object);
@@ -66,7 +69,7 @@ impl Bucket {
             Ok((key, record)) => filter
                 .takes(&key, &record)
                 .then(|| Found { key, stored: Ok(Stored { record, version, age }) }),
-            Err(error) => unreadable(error),
+            Err(error) => unreadable(document::key(&body), error),
         })
     }
 }
@@ -84,8 +87,8 @@ impl Maintain for Bucket {
         Box::pin(std::future::ready(Err(self.refused(what))))
     }
 
-    /// A prefix `consumer:` lists the folder of that consumer only. Each object is read. One that
-    /// cannot be understood is shown by its name, whatever the filter.
+    /// A prefix `consumer:` lists the folder of that consumer only. Each object is read. One that shows
+    /// no key is shown by its name, whatever the filter.
     fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
         Box::pin(self.list_now(filter, page))
     }
