@@ -97,7 +97,7 @@ async fn watch_on<T, R: Reply<T>>(
             limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
-            Some(()) = asked(lease), if held.is_some() => keeper = held.take().map(attend),
+            () = asked(lease), if held.is_some() => keeper = held.take().map(attend),
             () = &mut closed, if !gone => gone = true,
         }
     };
@@ -122,8 +122,12 @@ pub(super) fn unhurt(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }
 
-async fn asked(lease: Option<&Lease>) -> Option<()> {
-    Some(lease?.asked().await)
+/// Ends when the work asks for its claim; never without a lease.
+async fn asked(lease: Option<&Lease>) {
+    match lease {
+        Some(lease) => lease.asked().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Renews the key's lease, and the entity's, and gives the key's claim to work that asks for it.

@@ -69,21 +69,19 @@ impl Drop for File {
 async fn the_example_pays_each_order_once_through_kills_at_any_moment() {
     let database = File(std::env::temp_dir().join(fresh("payments")).with_extension("db"));
     let program = tokio::task::spawn_blocking(|| programs::example("one_transaction")).await.unwrap();
-    let orders = 20;
-    let mut killed = 0;
-    for order in 0..orders {
-        let order = format!("po-{order}");
+    let orders = 20_u32;
+    for killed in 0..orders {
+        let order = format!("po-{killed}");
         // The first delivery is killed somewhere on its way, later with each order.
         let mut service = Service::start(&program, &database.0).await;
         let delivery = service.pay(&order);
-        let delay = tokio::time::sleep(Duration::from_micros(400) * u32::try_from(killed).unwrap());
+        let delay = tokio::time::sleep(Duration::from_micros(400) * killed);
         tokio::select! {
             biased;
             answer = delivery => assert!(matches!(answer, Some(200 | 204)), "{answer:?}"),
             () = delay => {}
         }
         service.child.kill().await.unwrap();
-        killed += 1;
         let service = Service::start(&program, &database.0).await;
         let acked = async {
             while !matches!(service.pay(&order).await, Some(200 | 204)) {
@@ -93,6 +91,6 @@ async fn the_example_pays_each_order_once_through_kills_at_any_moment() {
         tokio::time::timeout(PATIENCE, acked).await.expect("it is acked at last");
         assert_eq!(service.pay(&order).await, Some(204));
     }
-    assert_eq!(payments(&database.0).await, orders);
+    assert_eq!(payments(&database.0).await, i64::from(orders));
     report::test("sqlite", "the_example_pays_each_order_once_through_kills_at_any_moment");
 }

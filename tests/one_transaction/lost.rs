@@ -66,7 +66,8 @@ async fn nobody_knows_so_it_is_nacked_and_the_record_decides_when_it_can_be_aske
         let world = World::new();
         let app = world.app(world.layer(), |sql, lease| async move {
             let _ = effect(sql.clone(), lease).await;
-            Ok(sql.down(true))
+            sql.down(true);
+            Ok(())
         });
         world.sql.next_commit(fault);
         let before = seconds(5);
@@ -127,7 +128,8 @@ async fn an_answer_to_the_release_that_is_lost_changes_nothing() {
         let app = world.app(world.layer(), move |sql, lease| async move {
             let _ = effect(sql.clone(), lease).await;
             // Longer than a call may take: carried out, and not heard of.
-            Ok(sql.next_swap_stalls(seconds(6)))
+            sql.next_swap_stalls(seconds(6));
+            Ok(())
         });
         world.sql.next_commit(fault);
         let told = push(&app, "m").await;
@@ -147,7 +149,8 @@ async fn while_nobody_knows_the_key_is_held() {
     let world = World::new();
     let app = world.app(world.layer(), |sql, lease| async move {
         let _ = effect(sql.clone(), lease).await;
-        Ok(sql.down(true))
+        sql.down(true);
+        Ok(())
     });
     world.sql.next_commit(Fault::LateRollback(seconds(20)));
     assert_eq!(push(&app, "m").await, UNAVAILABLE);

@@ -282,11 +282,8 @@ async fn a_handler_error_after_the_commit_is_acked_and_logged<DB: Spoken>() {
     for hand in [false, true] {
         let scene = Scene::<DB>::new().await;
         let app = scene.app(scene.layer(), move |scene, lease| async move {
-            if hand {
-                by_hand(scene, lease).await?
-            } else {
-                effect(scene, lease).await?
-            }
+            let committed = if hand { by_hand(scene, lease).await } else { effect(scene, lease).await };
+            committed?;
             Err("after the commit".into())
         });
         assert_eq!(push(&app, "m").await, RAN_LOUDLY);
@@ -347,7 +344,10 @@ async fn who_comes_while_the_row_is_locked_waits_for_the_commit<DB: Spoken>() {
     let ran = Arc::new(AtomicBool::new(false));
     let heir = {
         let ran = ran.clone();
-        let work = async move { Ok(ran.store(true, Ordering::SeqCst)) };
+        let work = async move {
+            ran.store(true, Ordering::SeqCst);
+            Ok(())
+        };
         tokio::spawn(async move { lock(("orders", "m"), &store).wait(PATIENCE).run(work).await })
     };
     assert_eq!(holder.await.unwrap(), RAN);
