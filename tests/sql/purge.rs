@@ -127,30 +127,37 @@ async fn many_may_purge_at_once<DB: Server>(place: Place<DB>) {
 async fn expired_records_go_by_themselves_until_the_store_is_dropped<DB: Server>(place: Place<DB>) {
     fill(&place, 3).await;
     expire(&place).await;
-    let pool = place.pool(2);
-    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let (pool, reader) = (place.pool(2), place.store());
+    let looked = || async { reader.list(&Filter::default(), &Page::default()).await.unwrap().found.len() };
+    assert_eq!(looked().await, 3);
     drop(pool.acquire().await.unwrap());
-    let store = Sql::builder(pool.clone()).table(&place.table).purge_every(Duration::from_secs(1)).build();
-    let store = store.unwrap();
+    let before = settled().await;
+
+    let builder = Sql::builder(pool.clone()).table(&place.table).purge_every(Duration::from_secs(1));
+    let store = builder.build().unwrap();
     assert!(store.read(&key()).await.unwrap().is_none());
-    let reader = place.store();
     let gone = async {
-        while !reader.list(&Filter::default(), &Page::default()).await.unwrap().found.is_empty() {
+        while looked().await > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(LONG, gone).await.expect("they go");
-    drop(reader);
-    let settled = |most: usize| async move {
-        while tasks() > most {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    // Connections on their way back are tasks too.
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let with_upkeep = tasks();
     drop(store);
-    tokio::time::timeout(LONG, settled(with_upkeep - 1)).await.expect("the upkeep ends with its store");
+    let ended = async { while settled().await > before {} };
+    tokio::time::timeout(LONG, ended).await.expect("the upkeep ends with its store");
+}
+
+/// How many tasks there are, once those that only bring a connection back are done.
+async fn settled() -> usize {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let (mut last, mut same) = (tasks(), 0);
+    while same < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = tasks();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+    }
+    last
 }
 
 async fn a_list_is_filtered_and_hides_nothing_that_it_cannot_read<DB: Server>(place: Place<DB>) {

@@ -101,7 +101,12 @@ impl<DB: Dialect> Session<DB> {
     async fn borrow(&self, deadline: Instant) -> Result<Borrowed<DB>, StoreError> {
         let deadline = deadline.min(Instant::now() + self.acquire_timeout);
         let none = || {
-            let what = format!("{}: no connection within {:?}", DB::NAME, self.acquire_timeout);
+            // The driver does not say which of the two it is.
+            let what = format!(
+                "{}: no connection within {:?}: the server does not answer, or the pool is used up",
+                DB::NAME,
+                self.acquire_timeout
+            );
             StoreError::unavailable(what)
         };
         match timeout_at(deadline, self.pool.acquire()).await {
