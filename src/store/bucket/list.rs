@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::path::Path;
 
 use super::client::Object;
-use super::{Bucket, document, version};
+use super::{Bucket, document, fault, version};
 use crate::store::{BoxFuture, Filter, Found, Listing, Maintain, Page, StoreError, Stored};
 
 /// How many objects of a page are read at once.
@@ -21,7 +21,7 @@ impl Bucket {
         if self.client.put(&nobody, "{}".to_owned(), never.as_ref()).await?.is_none() {
             return Ok(());
         }
-        Err(self.refused(format!("{}, and wrote `{nobody}`, which may be deleted", super::fault::CONDITIONS)))
+        Err(self.refused(format!("{}, and wrote `{nobody}`, which may be deleted", fault::CONDITIONS)))
     }
 
     fn refused(&self, what: impl std::fmt::Display) -> StoreError {
@@ -36,7 +36,7 @@ impl Bucket {
         let foreign = |_| self.refused("the page is not one that its list gave");
         let after = page.after.as_ref().map(Path::parse).transpose().map_err(foreign)?;
         let limit = page.limit.max(1);
-        let mut names = self.client.names(&folder, after.as_ref(), limit + 1).await?;
+        let mut names = self.client.names(&folder, after.as_ref(), limit.saturating_add(1)).await?;
         let more = names.len() > limit;
         names.truncate(limit);
         let next = names.last().filter(|_| more).map(ToString::to_string);

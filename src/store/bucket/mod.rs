@@ -6,6 +6,7 @@ mod document;
 mod fault;
 mod list;
 mod names;
+mod open;
 mod url;
 mod version;
 mod wire;
@@ -22,9 +23,9 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use tokio::sync::OnceCell;
 
 use self::client::{Client, Credentials, Object};
-use self::config::Place;
 pub use self::config::{BucketBuilder, InvalidBucket};
 use self::names::Names;
+use self::open::Place;
 use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
 use crate::key::Key;
 use crate::time::Clock;
@@ -71,8 +72,8 @@ const GRAIN: Duration = Duration::from_secs(1);
 /// **Whose clock.** Nobody tells the age of an object, only when it was last modified, in whole seconds. The
 /// age is counted from there to the local clock, or to the time that the server's answer tells if
 /// that is earlier, so a client whose clock is ahead takes nothing over. From that a second and the
-/// [`clock_margin`](BucketBuilder::clock_margin) are taken off: a key is taken over 6 s after its lease
-/// has lapsed, and its duplicates are skipped for 6 s longer than the ttl.
+/// [`clock_margin`](BucketBuilder::clock_margin) are taken off: by the default a key is taken over up to
+/// 6 s after its lease has lapsed, and its duplicates are skipped for up to 6 s longer than the ttl.
 ///
 /// **Rights.** On S3 `s3:GetObject`, `s3:PutObject` and `s3:ListBucket` (without which a key that is not
 /// there is answered 403); on Google Cloud the role `roles/storage.objectUser`, since to overwrite is
