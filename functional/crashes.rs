@@ -16,7 +16,6 @@ scenarios! {
         a_killed_holder_is_taken_over_when_its_lease_lapses
         a_holder_that_stood_still_past_its_lease_is_fenced_out
         a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded;
-    on both:;
     on one:
         a_push_that_outlives_its_ack_deadline_runs_once
         work_whose_caller_hung_up_is_recorded

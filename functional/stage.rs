@@ -1,17 +1,17 @@
 //! What one scenario plays on: a store with a namespace of its own, the emulator of Pub/Sub, a supplier, instances.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use pushonce::store::Stored;
 use pushonce::store::record::State;
-use pushonce::{IntoKey, Key, Store as _};
+use pushonce::{IntoKey, Key, Store};
 
-use crate::place::{Place, Server};
 use crate::process::Instance;
 use crate::pubsub::{Message, PubSub, Push};
+use crate::site::Site;
 use crate::supplier::Supplier;
 use crate::{client, report};
 
@@ -22,9 +22,10 @@ const POLL: Duration = Duration::from_millis(50);
 /// The stage of one scenario.
 pub(crate) struct Stage {
     scenario: &'static str,
-    server: Server,
     /// Where the records are kept.
-    pub(crate) place: Place,
+    pub(crate) site: Site,
+    /// The store of them, for the scenario to look at.
+    pub(crate) store: Arc<dyn Store>,
     /// The world outside.
     pub(crate) supplier: Supplier,
     /// The emulator of Pub/Sub.
@@ -34,11 +35,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Sets the stage of the scenario of that name.
-    pub(crate) async fn set(scenario: &'static str, server: Server) -> Self {
+    pub(crate) async fn set(scenario: &'static str, site: Site) -> Self {
         Self {
             scenario,
-            server,
-            place: Place::in_a(server).await,
+            store: site.store(),
+            site,
             supplier: Supplier::start().await,
             pubsub: PubSub::from_env(scenario).await,
             subscriptions: Mutex::default(),
@@ -47,15 +48,15 @@ impl Stage {
 
     /// Starts an instance of the service whose claims have this lease.
     pub(crate) async fn instance(&self, name: &str, lease_seconds: u32) -> Instance {
-        let variables = [
-            ("PUSHONCE_STORE", self.place.url.as_str()),
-            ("DATASTORE_EMULATOR_HOST", self.place.emulator_host()),
-            ("SUPPLIER_URL", &self.supplier.url("/supply")),
-            ("LEASE_SECONDS", &lease_seconds.to_string()),
-            ("TTL_SECONDS", "600"),
+        let mut variables = self.site.variables();
+        variables.extend([
+            ("SUPPLIER_URL", self.supplier.url("/supply")),
+            ("LEASE_SECONDS", lease_seconds.to_string()),
+            ("TTL_SECONDS", "600".to_owned()),
             // Logs are searched.
-            ("NO_COLOR", "1"),
-        ];
+            ("NO_COLOR", "1".to_owned()),
+        ]);
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Instance::start("orders", name, &variables).await
     }
 
@@ -70,7 +71,7 @@ impl Stage {
         let mut last = None;
         let reached = async {
             loop {
-                last = self.place.store.read(key).await.expect("the store answers");
+                last = self.store.read(key).await.expect("the store answers");
                 if let Some(stored) = last.as_ref().filter(|stored| stored.record.state == state) {
                     break stored.clone();
                 }
@@ -85,7 +86,7 @@ impl Stage {
 
     /// The key's record.
     pub(crate) async fn record(&self, key: &Key) -> Stored {
-        self.place.store.read(key).await.expect("the store answers").expect("a record stands under the key")
+        self.store.read(key).await.expect("the store answers").expect("a record stands under the key")
     }
 
     /// To be called when all has been seen: only what passed is counted.
@@ -95,7 +96,7 @@ impl Stage {
         for subscription in subscriptions {
             self.pubsub.delete(subscription).await;
         }
-        report::test(self.server.name(), self.scenario);
+        report::test(self.site.name, self.scenario);
         if pushed {
             report::test("pubsub-emulator", self.scenario);
         }
@@ -151,36 +152,34 @@ pub(crate) fn order(po_id: &str) -> Message {
     Message::new(format!("{{\"po_id\":\"{po_id}\"}}")).attribute("po_id", po_id)
 }
 
-/// Writes each scenario as a test: on every server, on both emulators of Datastore, or on one.
+/// Writes each scenario as a test: on every server that other processes find, on both emulators of
+/// Datastore, or on one.
 macro_rules! scenarios {
-    ($(on every: $($every:ident)*;)? on both: $($both:ident)* ; on one: $($one:ident)*) => {
+    ($(on every: $($every:ident)*;)? $(on both: $($both:ident)*;)? $(on one: $($one:ident)*)?) => {
         mod datastore_emulator {
-            $($(crate::stage::scenarios!(@ $every Datastore);)*)?
-            $(crate::stage::scenarios!(@ $both Datastore);)*
-            $(crate::stage::scenarios!(@ $one Datastore);)*
+            crate::stage::scenarios!(@ datastore_emulator $($($every)*)? $($($both)*)? $($($one)*)?);
         }
         mod firestore_emulator {
-            $($(crate::stage::scenarios!(@ $every Firestore);)*)?
-            $(crate::stage::scenarios!(@ $both Firestore);)*
+            crate::stage::scenarios!(@ firestore_emulator $($($every)*)? $($($both)*)?);
         }
-        $(crate::stage::scenarios! { redis Redis: $($every)* }
-        crate::stage::scenarios! { postgres Postgres: $($every)* }
-        crate::stage::scenarios! { sqlite Sqlite: $($every)* }
-        crate::stage::scenarios! { mariadb Mariadb: $($every)* })?
+        $(crate::stage::scenarios! { [redis postgres sqlite mariadb s3 fake_gcs] [$($every)*] })?
     };
-    ($module:ident $server:ident: $($scenario:ident)*) => {
-        mod $module {
-            $(crate::stage::scenarios!(@ $scenario $server);)*
-        }
+    ([$($server:ident)*] $scenarios:tt) => {
+        $(mod $server { crate::stage::scenarios! { $server $scenarios } })*
     };
-    (@ $scenario:ident $server:ident) => {
-        #[tokio::test]
-        async fn $scenario() {
-            let server = crate::place::Server::$server;
-            let stage = crate::stage::Stage::set(stringify!($scenario), server).await;
-            super::$scenario(&stage).await;
-            stage.passed().await;
-        }
+    ($server:ident [$($scenario:ident)*]) => {
+        crate::stage::scenarios!(@ $server $($scenario)*);
+    };
+    (@ $server:ident $($scenario:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $scenario() {
+                let site = crate::site::Site::$server().await;
+                let stage = crate::stage::Stage::set(stringify!($scenario), site).await;
+                super::$scenario(&stage).await;
+                stage.passed().await;
+            }
+        )*
     };
 }
 pub(crate) use scenarios;

@@ -72,6 +72,9 @@ mod manual {
     struct Decisions;
     #[doc = include_str!("../docs/spec-coverage.md")]
     struct SpecCoverage;
+    #[cfg(all(feature = "sqlite", feature = "postgres", feature = "datastore"))]
+    #[doc = include_str!("../docs/one-transaction.md")]
+    struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
 }

@@ -10,7 +10,7 @@ const COVERAGE: &str = include_str!("../docs/spec-coverage.md");
 const DECISIONS: &str = include_str!("../docs/decisions.md");
 
 /// The macros that write a test for each name in their list.
-const LISTS: [&str; 2] = ["\non_both_emulators! {", "\nscenarios! {"];
+const LISTS: [&str; 3] = ["\non_both_emulators! {", "\non_servers! {", "\nscenarios! {"];
 
 /// The rows of all tables: the statement, and the cell that says what pins it.
 fn rows() -> Vec<(&'static str, &'static str)> {

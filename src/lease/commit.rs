@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::handover::{Given, Transacted};
+use super::handover::Given;
 use super::machine::{Op, Step};
 use super::{CommitError, Lease, Misuse, bounded};
 use crate::store::record::Verb;
@@ -22,33 +22,15 @@ impl Lease {
     /// # Errors
     /// [`CommitError`]: return it, or any error. What it is answered follows from what the record
     /// says then, not from what the work says. Do not begin the work anew.
-    pub async fn commit<S, Tx>(&self, store: &Arc<S>, mut tx: Tx) -> Result<(), CommitError>
+    pub async fn commit<S, Tx>(&self, store: &Arc<S>, tx: Tx) -> Result<(), CommitError>
     where
         S: Commits<Tx>,
         Tx: Send + 'static,
     {
-        let written = match self.take_over(store).await? {
-            Some(mut given) => given.complete(&**store, &mut tx).await,
-            None => Ok(()),
-        };
-        if let Err(error) = written {
-            self.0.handover.known(Transacted::Not(error.clone()));
-            return Err(error);
-        }
-        let (known, answer) = match bounded(|| store.commit(tx), StoreError::unanswered).await {
-            Ok(()) => (Transacted::Committed, Ok(())),
-            Err(error) => {
-                let source = Some(Arc::new(error));
-                if source.as_ref().is_some_and(|error| error.may_have_written()) {
-                    (Transacted::Open(source.clone()), Err(CommitError::Unknown { source }))
-                } else {
-                    let error = CommitError::RolledBack { source };
-                    (Transacted::Not(error.clone()), Err(error))
-                }
-            }
-        };
-        self.0.handover.known(known);
-        answer
+        let given = self.take_over(store).await?;
+        let committed = committed(&**store, given, tx).await;
+        self.0.handover.told(&committed);
+        committed
     }
 
     /// The statement that completes the key, for those who commit themselves: run it last in the
@@ -83,10 +65,25 @@ impl Lease {
             }
             Verb::Lock => return Ok(Some(given)),
         };
-        let error = misuse(why);
-        self.0.handover.known(Transacted::Not(error.clone()));
-        Err(error)
+        let misused = Err(misuse(why));
+        self.0.handover.told(&misused);
+        misused.map(|()| None)
     }
+}
+
+/// Completes the key in the transaction, where there is one to complete, and commits it.
+async fn committed<S, Tx>(store: &S, given: Option<Given>, mut tx: Tx) -> Result<(), CommitError>
+where
+    S: Commits<Tx>,
+    Tx: Send + 'static,
+{
+    if let Some(mut given) = given {
+        given.complete(store, &mut tx).await?;
+    }
+    let Err(error) = bounded(|| store.commit(tx), StoreError::unanswered).await else { return Ok(()) };
+    let lost = error.may_have_written();
+    let source = Some(Arc::new(error));
+    Err(if lost { CommitError::Unknown { source } } else { CommitError::RolledBack { source } })
 }
 
 /// Completes a key inside of a transaction that its owner commits. Made by [`Lease::completion`].

@@ -7,7 +7,7 @@ use std::task::Poll;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
-use super::{Claim, CommitError, Note};
+use super::{Claim, CommitError, Misuse, Note};
 use crate::store::StoreError;
 
 /// The claim in the hands of the work, with what its receipt says.
@@ -22,11 +22,27 @@ pub(super) struct Given {
 pub(crate) enum Transacted {
     /// It is committed, and the key with it.
     Committed,
-    /// It is not committed, and cannot be.
-    Not(CommitError),
-    /// Nobody knows: the work could commit it itself, or the answer to its commit was lost (then with
-    /// what the store said).
+    /// The key is not ours any more, so nothing was committed.
+    FencedOut,
+    /// It cannot complete this key, and was rolled back.
+    Misused(Misuse),
+    /// Nothing was committed; with what the store said, if it was asked.
+    RolledBack(Option<Arc<StoreError>>),
+    /// Nobody knows: the work could commit by itself, or the answer to its commit was lost, then with
+    /// what the store said.
     Open(Option<Arc<StoreError>>),
+}
+
+impl From<&Result<(), CommitError>> for Transacted {
+    fn from(committed: &Result<(), CommitError>) -> Self {
+        match committed.clone() {
+            Ok(()) => Self::Committed,
+            Err(CommitError::Misuse(misuse)) => Self::Misused(misuse),
+            Err(CommitError::FencedOut { .. }) => Self::FencedOut,
+            Err(CommitError::RolledBack { source }) => Self::RolledBack(source),
+            Err(CommitError::Unknown { source }) => Self::Open(source),
+        }
+    }
 }
 
 /// The place where work asks for the claim, and where the guard reads what became of it.
@@ -43,7 +59,7 @@ enum Stage {
     Asked(oneshot::Sender<Given>),
     /// The work has it.
     Given,
-    Known(Transacted),
+    Told(Transacted),
 }
 
 impl Handover {
@@ -79,10 +95,10 @@ impl Handover {
         }
     }
 
-    /// What became of the transaction, where that is known.
-    pub(super) fn known(&self, transacted: Transacted) {
+    /// What its commit told the work.
+    pub(super) fn told(&self, committed: &Result<(), CommitError>) {
         if let Some(Some(stage)) = self.asked.get() {
-            *lock(stage) = Stage::Known(transacted);
+            *lock(stage) = Stage::Told(committed.into());
         }
     }
 
@@ -90,9 +106,9 @@ impl Handover {
     pub(super) fn close(&self) -> Option<Box<Transacted>> {
         let stage = self.asked.get_or_init(|| None).as_ref()?;
         Some(Box::new(match std::mem::replace(&mut *lock(stage), Stage::Given) {
-            Stage::Asked(_) => Transacted::Not(CommitError::RolledBack { source: None }),
+            Stage::Asked(_) => Transacted::RolledBack(None),
             Stage::Given => Transacted::Open(None),
-            Stage::Known(transacted) => transacted,
+            Stage::Told(transacted) => transacted,
         }))
     }
 }

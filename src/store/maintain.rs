@@ -95,7 +95,8 @@ pub struct Listing {
 /// A record in a list.
 #[derive(Debug)]
 pub struct Found {
-    /// The key, as `consumer:text`. One of more than 128 KiB is shown by its name in the store.
+    /// The key, as `consumer:text`. One of more than 128 KiB, or of a record that cannot be
+    /// understood, may be shown by its name in the store.
     pub key: String,
     /// What stands under it. A record that cannot be understood is an error of its own, so that it
     /// hides no other.

@@ -7,7 +7,7 @@ use super::pending::Pending;
 use super::plan::{Plan, Ran, Reply, Uncertain};
 use super::watch::{End, unhurt};
 use crate::lease::planted::{Fault, planted};
-use crate::lease::{Claim, Commit, CommitError, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
+use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
@@ -40,10 +40,7 @@ pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
         End::Done(value) => return Ok(value),
         End::NotStarted(error) => (error, Fate::Undone),
         End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
-        End::NotCommitted(CommitError::Misuse(misuse)) => {
-            (RunError::Misuse(misuse), Fate::Released(Ended::Failed))
-        }
-        End::NotCommitted(error) => (RunError::Commit(error), Fate::Released(Ended::Failed)),
+        End::Misused(misuse) => (RunError::Misuse(misuse), Fate::Released(Ended::Failed)),
         End::Panicked(message) => {
             (RunError::Work(Panicked { message }.into()), Fate::Released(Ended::Unknown))
         }

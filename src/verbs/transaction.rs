@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::plan::{Plan, Ran, Reply};
 use super::settle::{self, Fate, Unsuccessful, in_time, outcome, through, told_late};
 use super::watch::{End, unhurt};
-use crate::lease::{AfterCommit, Claim, Commit, CommitError, Op, RunError, Transacted};
+use crate::lease::{AfterCommit, Claim, Commit, CommitError, Misuse, Op, RunError, Transacted};
 use crate::store::record::Ended;
 use crate::store::{BoxError, StoreError};
 
@@ -19,14 +19,15 @@ pub(super) async fn settle<T, R: Reply<T>>(
     plan: Plan,
     reply: R,
 ) {
-    let (known, cause) = match *transacted {
-        Transacted::Committed => (Some(Commit::AlreadyDone), None),
-        Transacted::Not(CommitError::FencedOut { .. }) => (Some(Commit::FencedOut), None),
+    let (known, word) = match *transacted {
         // Nothing is in doubt: as any other work, only that it has not succeeded.
-        Transacted::Not(error) => {
-            return settle::settle(claim, entity, failed(end, error), plan, reply).await;
+        Transacted::Misused(misuse) => {
+            return settle::settle(claim, entity, misused(end, misuse), plan, reply).await;
         }
-        Transacted::Open(cause) => (None, cause),
+        Transacted::Committed => (Some(Commit::AlreadyDone), Word::Open(None)),
+        Transacted::FencedOut => (Some(Commit::FencedOut), Word::Open(None)),
+        Transacted::RolledBack(cause) => (None, Word::RolledBack(cause)),
+        Transacted::Open(cause) => (None, Word::Open(cause)),
     };
     let ended = outcome(end);
     let op = Op::Release(match &ended {
@@ -49,14 +50,13 @@ pub(super) async fn settle<T, R: Reply<T>>(
         }
     };
     let (decided, given_back) = tokio::join!(decided, given_back);
-    let key = &plan.place.key;
-    let result = result(decided, ended, cause, &plan);
+    let result = result(decided, ended, word, &plan);
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain: None })));
     let decide_late = async {
         if decided.is_none() {
             let commit = through(&mut claim, &op).await;
-            tracing::info!(%key, committed = commit == Commit::AlreadyDone, "known after the answer: what became of the work's own transaction");
+            tracing::info!(key = %plan.place.key, committed = commit == Commit::AlreadyDone, "after the answer it is known what became of the work's own transaction");
         }
     };
     let give_back_late = async {
@@ -67,43 +67,51 @@ pub(super) async fn settle<T, R: Reply<T>>(
     tokio::join!(decide_late, give_back_late);
 }
 
+/// What the work's commit was told, with what the store said of it.
+enum Word {
+    RolledBack(Option<Arc<StoreError>>),
+    Open(Option<Arc<StoreError>>),
+}
+
 /// What the work has come to, by what the record says.
 fn result<T>(
     decided: Option<Commit>,
     ended: Result<T, Unsuccessful>,
-    cause: Option<Arc<StoreError>>,
+    word: Word,
     plan: &Plan,
 ) -> Result<T, RunError> {
-    let error = match (decided, ended) {
-        (Some(Commit::AlreadyDone), ended) => {
+    let error = match (decided, ended, word) {
+        (Some(Commit::AlreadyDone), ended, _) => {
             return ended.map_err(|Unsuccessful { error, .. }| after_commit(error));
         }
         // Cut off, or failed by its own word before it came to commit.
-        (Some(Commit::Recorded), Err(Unsuccessful { error, fate }))
-            if cause.is_none() || !matches!(fate, Fate::Released(Ended::Failed)) =>
-        {
+        (
+            Some(Commit::Recorded),
+            Err(Unsuccessful { error, fate }),
+            Word::RolledBack(cause) | Word::Open(cause),
+        ) if cause.is_none() || !matches!(fate, Fate::Released(Ended::Failed)) => {
             return Err(error);
         }
-        (decided, ended) => {
+        (decided, ended, word) => {
             // It may panic, and nobody takes it.
             unhurt(|| drop(ended));
-            match decided {
-                Some(Commit::FencedOut) => CommitError::FencedOut { key: plan.place.key.clone() },
-                Some(_) => CommitError::RolledBack { source: cause },
-                None => CommitError::Unknown { source: cause },
+            match (decided, word) {
+                (Some(Commit::FencedOut), _) => CommitError::FencedOut { key: plan.place.key.clone() },
+                (None, Word::Open(source)) => CommitError::Unknown { source },
+                (_, Word::RolledBack(source) | Word::Open(source)) => CommitError::RolledBack { source },
             }
         }
     };
     Err(RunError::Commit(error))
 }
 
-/// Work whose transaction was rolled back. What it says itself counts only where it was cut off.
-fn failed<T>(end: End<T>, error: CommitError) -> End<T> {
+/// Work that has misused its lease. What it says itself counts only where it was cut off.
+fn misused<T>(end: End<T>, misuse: Misuse) -> End<T> {
     match end {
         End::Panicked(_) | End::TimedOut(_) | End::Cancelled | End::NotStarted(_) => end,
-        said @ (End::Done(_) | End::Failed(_) | End::NotCommitted(_)) => {
+        said @ (End::Done(_) | End::Failed(_) | End::Misused(_)) => {
             unhurt(|| drop(said));
-            End::NotCommitted(error)
+            End::Misused(misuse)
         }
     }
 }

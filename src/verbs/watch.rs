@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::Reply;
 use super::settings::Settings;
-use crate::lease::{Claim, Commit, CommitError, Lease, Note, Part, RunError, claim_limit};
+use crate::lease::{Claim, Commit, Lease, Misuse, Note, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task;
@@ -25,8 +25,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
-    /// By its own word it may have succeeded, but its own transaction is not committed.
-    NotCommitted(CommitError),
+    /// Its own transaction could not complete this key, and was rolled back.
+    Misused(Misuse),
     NotStarted(RunError),
     Panicked(String),
     TimedOut(Duration),
@@ -97,7 +97,7 @@ async fn watch_on<T, R: Reply<T>>(
             limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
-            Some(()) = asked(lease), if held.is_some() => keeper = held.take().map(attend),
+            () = asked(lease), if held.is_some() => keeper = held.take().map(attend),
             () = &mut closed, if !gone => gone = true,
         }
     };
@@ -122,8 +122,12 @@ pub(super) fn unhurt(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }
 
-async fn asked(lease: Option<&Lease>) -> Option<()> {
-    Some(lease?.asked().await)
+/// Ends when the work asks for its claim; never without a lease.
+async fn asked(lease: Option<&Lease>) {
+    match lease {
+        Some(lease) => lease.asked().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Renews the key's lease, and the entity's, and gives the key's claim to work that asks for it.

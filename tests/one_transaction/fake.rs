@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     LateRollback(Duration),
     /// The server refuses, as for a deferred constraint: rolled back, and that is known.
     Refused,
+    /// The driver says so, and it is committed all the same.
+    Mistaken,
     /// No answer, ever, and the transaction stays open until the connection is given up.
     Silent,
 }
@@ -247,7 +249,10 @@ impl Commits<FakeTx> for FakeSql {
                     });
                     lost()
                 }
-                Some(Fault::Refused) => {
+                Some(fault @ (Fault::Refused | Fault::Mistaken)) => {
+                    if fault == Fault::Mistaken {
+                        self.apply(tx);
+                    }
                     Err(StoreError::Refused { what: "a constraint".into(), source: None })
                 }
                 Some(Fault::Silent) => {

@@ -66,7 +66,8 @@ async fn nobody_knows_so_it_is_nacked_and_the_record_decides_when_it_can_be_aske
         let world = World::new();
         let app = world.app(world.layer(), |sql, lease| async move {
             let _ = effect(sql.clone(), lease).await;
-            Ok(sql.down(true))
+            sql.down(true);
+            Ok(())
         });
         world.sql.next_commit(fault);
         let before = seconds(5);
@@ -81,6 +82,32 @@ async fn nobody_knows_so_it_is_nacked_and_the_record_decides_when_it_can_be_aske
         assert_eq!(push(&app, "m").await, again, "{fault:?}");
         assert_eq!(world.sql.effects(), ["m"], "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_commit_is_no_doubt_although_its_release_cannot_be_stored() {
+    let world = World::new();
+    let app = world.app(world.layer(), |sql, lease| async move {
+        let committed = effect(sql.clone(), lease).await;
+        sql.down(true);
+        committed
+    });
+    world.sql.next_commit(Fault::Refused);
+    assert_eq!(push(&app, "m").await, ROLLED_BACK);
+    world.sql.down(false);
+    world.until("m", State::Released).await;
+    assert_eq!(push(&world.app(world.layer(), effect), "m").await, RAN);
+    assert_eq!(world.sql.effects(), ["m"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_is_believed_before_the_driver() {
+    let world = World::new();
+    let app = world.app(world.layer(), careless);
+    world.sql.next_commit(Fault::Mistaken);
+    assert_eq!(push(&app, "m").await, RAN);
+    assert_eq!((world.stands("m"), world.sql.effects().len()), (DONE, 1));
+    assert_eq!(push(&app, "m").await, DUPLICATE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +128,8 @@ async fn an_answer_to_the_release_that_is_lost_changes_nothing() {
         let app = world.app(world.layer(), move |sql, lease| async move {
             let _ = effect(sql.clone(), lease).await;
             // Longer than a call may take: carried out, and not heard of.
-            Ok(sql.next_swap_stalls(seconds(6)))
+            sql.next_swap_stalls(seconds(6));
+            Ok(())
         });
         world.sql.next_commit(fault);
         let told = push(&app, "m").await;
@@ -121,7 +149,8 @@ async fn while_nobody_knows_the_key_is_held() {
     let world = World::new();
     let app = world.app(world.layer(), |sql, lease| async move {
         let _ = effect(sql.clone(), lease).await;
-        Ok(sql.down(true))
+        sql.down(true);
+        Ok(())
     });
     world.sql.next_commit(Fault::LateRollback(seconds(20)));
     assert_eq!(push(&app, "m").await, UNAVAILABLE);

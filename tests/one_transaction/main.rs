@@ -18,6 +18,7 @@ mod datastore;
 #[path = "../support/datastore_emulator.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod emulator;
+mod example;
 mod fake;
 mod kill;
 #[path = "../push/log.rs"]
@@ -27,6 +28,8 @@ mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
+#[path = "../support/example.rs"]
+mod programs;
 mod proxy;
 mod random;
 mod renewal;

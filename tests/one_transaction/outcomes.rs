@@ -100,7 +100,13 @@ async fn a_handler_that_took_the_completion_and_never_ran_it_is_nacked() {
     let (world, runs) = (World::new(), Runs::default());
     let app = world.app(world.layer(), move |sql, lease| {
         let first = runs.add() == 0;
-        async move { if first { Ok(drop(lease.completion(&sql).await?)) } else { effect(sql, lease).await } }
+        async move {
+            if !first {
+                return effect(sql, lease).await;
+            }
+            drop(lease.completion(&sql).await?);
+            Ok(())
+        }
     });
     assert_eq!(push(&app, "m").await, ROLLED_BACK);
     comes_again(&world, &app).await;
@@ -133,11 +139,8 @@ async fn after_the_commit_an_error_and_a_panic_are_acked_and_logged_and_the_reco
         for hand in [false, true] {
             let world = World::new();
             let app = world.app(world.layer(), move |sql, lease| async move {
-                if hand {
-                    by_hand(sql, lease).await?
-                } else {
-                    effect(sql, lease).await?
-                }
+                let committed = if hand { by_hand(sql, lease).await } else { effect(sql, lease).await };
+                committed?;
                 if panics { panic!("no") } else { Err("no".into()) }
             });
             assert_eq!(push(&app, "m").await, RAN_LOUDLY, "{panics} {hand}");

@@ -85,7 +85,7 @@ async fn pass(
                     Cut::Before => return Ok(()),
                     Cut::After => {
                         server.write_all(bytes).await?;
-                        server.read(&mut answered).await?;
+                        server.read_u8().await?;
                         return Ok(());
                     }
                     Cut::Silent => {
@@ -96,7 +96,7 @@ async fn pass(
                         drop(client);
                         tokio::time::sleep(delay).await;
                         server.write_all(bytes).await?;
-                        server.read(&mut answered).await?;
+                        server.read_u8().await?;
                         return Ok(());
                     }
                     Cut::LateRollback(delay) => {

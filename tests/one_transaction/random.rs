@@ -131,10 +131,10 @@ async fn story(seed: u64) {
     pushonce::seed(seed);
     let (world, dice) = (World::new(), Dice::of(seed));
     let mut layer = world.layer().lease(seconds(6));
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         layer = layer.renew();
     }
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         layer = layer.work_timeout(seconds(9));
     }
     let thrown = dice.clone();

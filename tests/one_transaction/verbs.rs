@@ -51,7 +51,8 @@ async fn a_lost_answer_that_nobody_can_ask_for_is_told_as_that() {
     let sql = world.sql.clone();
     let ran = world.lock("k").run_with(|lease| async move {
         let _ = effect(sql.clone(), lease).await;
-        Ok(sql.down(true))
+        sql.down(true);
+        Ok(())
     });
     let error = ran.await.unwrap_err();
     assert!(matches!(error, RunError::Commit(CommitError::Unknown { source: Some(_) })), "{error:?}");

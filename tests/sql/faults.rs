@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use pushonce::store::{self, Maintain as _, Sql, StoreError};
+use pushonce::store::{self, Maintain as _, Sql};
 use pushonce::{IntoKey as _, Store as _};
 use sqlx::{MySql, Postgres, Sqlite};
 
 use crate::private::Private;
+use crate::refusal;
 use crate::server::{Place, Server, fresh, key, record, written};
 
 on! {
@@ -31,11 +32,6 @@ on! {
         nothing_that_an_error_says_is_a_password
         a_server_that_does_not_flush_is_refused_by_the_check
     ]
-}
-
-fn refusal(error: StoreError) -> String {
-    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
-    error.to_string()
 }
 
 /// Sessions that were begun with these statements, while somebody else holds the row.
@@ -80,12 +76,12 @@ async fn a_database_or_a_role_that_is_not_there_is_refused<DB: Server>(place: Pl
     let bare = place.url.split('?').next().unwrap();
     let (server, _) = bare.rsplit_once('/').unwrap();
     let nowhere = store::open(&format!("{server}/nowhere_{}", place.table)).unwrap();
-    let text = refusal(nowhere.check().await.unwrap_err());
+    let text = refusal(&nowhere.check().await.unwrap_err());
     assert!(text.contains("check the name of the database"), "{text}");
     let user = fresh("u");
     let nobody = format!("{}://{user}:pa55w0rd@{}/x", bare.split(':').next().unwrap(), place.server());
     let nobody = store::open(&nobody).unwrap();
-    let text = refusal(nobody.read(&key()).await.unwrap_err());
+    let text = refusal(&nobody.read(&key()).await.unwrap_err());
     assert!(text.contains("check the user, the password"), "{text}");
     assert!(!text.contains("pa55w0rd"), "{text}");
 }
@@ -109,7 +105,7 @@ async fn a_database_of_another_encoding_is_refused_with_what_to_mend(place: Plac
     let store = elsewhere.store();
     store.create_table().await.unwrap();
     let euro = ("orders", "\u{20ac}").into_key().unwrap();
-    let text = refusal(store.swap(&euro, None, &record(1)).await.unwrap_err());
+    let text = refusal(&store.swap(&euro, None, &record(1)).await.unwrap_err());
     assert!(text.contains("must have the encoding UTF8"), "{text}");
     drop((store, elsewhere));
     place.run(&format!("DROP DATABASE {latin} WITH (FORCE)")).await;
@@ -117,17 +113,19 @@ async fn a_database_of_another_encoding_is_refused_with_what_to_mend(place: Plac
 
 async fn a_commit_that_waits_for_no_disk_is_refused_by_the_check(place: Place<Postgres>) {
     let pool = place.pool_with(1, &["SET synchronous_commit = off"]);
-    let text = refusal(Sql::builder(pool).table(&place.table).build().unwrap().check().await.unwrap_err());
+    let text = refusal(&Sql::builder(pool).table(&place.table).build().unwrap().check().await.unwrap_err());
     assert!(text.contains("may lose what it has acknowledged: synchronous_commit is off"), "{text}");
 }
 
 async fn a_write_that_waits_for_no_disk_is_refused_by_the_check(place: Place<Sqlite>) {
-    for (first, says) in [(["PRAGMA synchronous = NORMAL"], true), (["PRAGMA synchronous = FULL"], false)] {
-        let pool = place.pool_with(1, Box::leak(Box::new(first)));
+    const LESS: &[&str] = &["PRAGMA synchronous = NORMAL"];
+    const FULL: &[&str] = &["PRAGMA synchronous = FULL"];
+    for (first, says) in [(LESS, true), (FULL, false)] {
+        let pool = place.pool_with(1, first);
         let checked = Sql::builder(pool).table(&place.table).build().unwrap().check().await;
         assert_eq!(checked.is_err(), says, "{checked:?}");
         if let Err(error) = checked {
-            let text = refusal(error);
+            let text = refusal(&error);
             assert!(text.contains("synchronous is below FULL"), "{text}");
         }
     }
@@ -138,7 +136,7 @@ async fn what_may_not_be_written_is_refused(place: Place<Sqlite>) {
     let store = Sql::builder(pool).table(&place.table).build().unwrap();
     assert!(store.read(&key()).await.unwrap().is_none());
     for error in [store.swap(&key(), None, &record(1)).await.unwrap_err(), store.check().await.unwrap_err()] {
-        let text = refusal(error);
+        let text = refusal(&error);
         assert!(text.contains("check the file and its folder"), "{text}");
     }
 }
@@ -147,7 +145,7 @@ async fn what_is_not_a_database_is_refused(_: Place<Sqlite>) {
     let place = Place::<Sqlite>::new();
     std::fs::write(place.file(), "this is a letter, and not a database, and long enough to be told from one")
         .unwrap();
-    let text = refusal(store::open(&place.url).unwrap().check().await.unwrap_err());
+    let text = refusal(&store::open(&place.url).unwrap().check().await.unwrap_err());
     assert!(text.contains("check the file and its folder"), "{text}");
 }
 
@@ -162,6 +160,6 @@ async fn a_server_that_does_not_flush_is_refused_by_the_check(_: Place<MySql>) {
     }
     store.check().await.unwrap();
     place.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2").await;
-    let text = refusal(store.check().await.unwrap_err());
+    let text = refusal(&store.check().await.unwrap_err());
     assert!(text.contains("innodb_flush_log_at_trx_commit is not 1"), "{text}");
 }

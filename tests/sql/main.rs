@@ -50,3 +50,10 @@ mod private;
 mod report;
 #[path = "../support/sql.rs"]
 mod server;
+
+/// The text of an error that no retry mends.
+fn refusal(error: &pushonce::store::StoreError) -> String {
+    assert!(matches!(error, pushonce::store::StoreError::Refused { .. }), "{error:?}");
+    assert!(!error.is_transient() && !error.may_have_written(), "{error:?}");
+    error.to_string()
+}

@@ -101,8 +101,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, shared: &Shared) ->
                     Some(Fate::CutAfter) => {
                         server.write_all(bytes).await?;
                         // It has answered, so it has done it.
-                        server.read(&mut answered).await?;
-                        return Ok(());
+                        return server.read(&mut answered).await.map(drop);
                     }
                     Some(Fate::Hold) => {
                         // Until the client has had enough.

@@ -28,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-const BUCKET: &str = "fake-bucket";
+pub(crate) const BUCKET: &str = "fake-bucket";
 const GENERATION: &str = "x-goog-generation";
 const CONDITION: &str = "x-goog-if-generation-match";
 /// How long an object takes no second write.

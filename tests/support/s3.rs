@@ -20,20 +20,27 @@ use pushonce::store::{Bucket, BucketBuilder};
 use sha2::{Digest as _, Sha256};
 
 const VARIABLE: &str = "PUSHONCE_TEST_S3";
-const BUCKET: &str = "pushonce-test";
+pub(crate) const BUCKET: &str = "pushonce-test";
 
 /// The server, a bucket that is there, and a prefix that nobody else has.
 #[derive(Debug)]
 pub(crate) struct S3 {
-    access: String,
-    secret: String,
+    pub(crate) access: String,
+    pub(crate) secret: String,
     pub(crate) host: String,
     pub(crate) prefix: String,
 }
 
 impl S3 {
     pub(crate) async fn start() -> Self {
-        let s3 = Self::of_environment();
+        let url = std::env::var(VARIABLE).unwrap_or_default();
+        assert!(!url.is_empty(), "set {VARIABLE}=http://ACCESS:SECRET@host:port of an S3 server");
+        Self::at(&url).await
+    }
+
+    /// On the server of that URL.
+    pub(crate) async fn at(url: &str) -> Self {
+        let s3 = Self::of_url(url);
         // A signed PUT of nothing at all is one of the bucket.
         let signed = s3.raw().signed_url(Method::PUT, &Path::ROOT, Duration::from_secs(60)).await.unwrap();
         let create = Request::put(signed.as_str()).body(Empty::<Bytes>::new()).unwrap();
@@ -43,15 +50,13 @@ impl S3 {
         s3
     }
 
-    fn of_environment() -> Self {
-        let url = std::env::var(VARIABLE).unwrap_or_default();
+    fn of_url(url: &str) -> Self {
         let parts = url.strip_prefix("http://").and_then(|rest| {
             let (user, host) = rest.split_once('@')?;
             let (access, secret) = user.split_once(':')?;
             Some([access, secret, host.trim_end_matches('/')].map(str::to_owned))
         });
-        let [access, secret, host] =
-            parts.unwrap_or_else(|| panic!("set {VARIABLE}=http://ACCESS:SECRET@host:port of an S3 server"));
+        let [access, secret, host] = parts.expect("http://ACCESS:SECRET@host:port of an S3 server");
         Self { access, secret, host, prefix: format!("t-{:016x}", RandomState::new().hash_one(0)) }
     }
 

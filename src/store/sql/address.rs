@@ -92,7 +92,8 @@ fn once<T: FromStr>(place: &mut Option<T>, name: &str, value: &str) -> Result<()
     }
 }
 
-#[cfg(all(test, feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[cfg(test)]
 mod tests {
     use std::error::Error;
 

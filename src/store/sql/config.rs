@@ -181,7 +181,8 @@ pub enum InvalidSql {
     },
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

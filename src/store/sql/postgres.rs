@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgQueryResult, PgSeverity};
 
 use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, fill, run};
-use super::fault::{ENCODING, GRANT, LOGIN, Meaning, NO_DATABASE, POOLER, STATEMENT};
+use super::fault::{GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::connect::{ConnectError, malformed};
 use crate::store::{BoxFuture, tls};
@@ -24,6 +24,9 @@ const UNTIL: &str = "CASE WHEN $4::bigint < 86400000000 \
     ELSE date_bin('4 hours', clock_timestamp() + $4::bigint * interval '1 microsecond', 'epoch') END";
 /// Those who create tables take turns by this lock: two `IF NOT EXISTS` at once can fail.
 const CREATING: i64 = 0x7075_7368_6f6e_6365;
+const ENCODING: &str = "the database must have the encoding UTF8";
+const POOLER: &str = "is there a pooler in transaction mode before it? Say so: `pooler(Pooler::Transaction)`, \
+    or `pooler=transaction` in the address";
 
 impl Speaks for Postgres {
     const TELLS: bool = true;

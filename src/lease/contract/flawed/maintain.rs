@@ -73,6 +73,7 @@ impl Maintain for Flawed {
                 }
                 Some(Flaw::LeavesOut) => drop(listing.found.pop()),
                 Some(Flaw::ListsForEver) => listing.next = Some("again".into()),
+                Some(Flaw::HidesNewer) => listing.found.retain(|found| found.stored.is_ok()),
                 Some(Flaw::StopsAtNewer) => {
                     let (found, mut broken): (Vec<_>, Vec<_>) =
                         listing.found.into_iter().partition(|found| found.stored.is_ok());

@@ -78,6 +78,8 @@ pub(super) enum Flaw {
     IgnoresState,
     /// A list ends at a record of a newer format.
     StopsAtNewer,
+    /// A list leaves a record of a newer format out.
+    HidesNewer,
 }
 
 /// A field that a store drops.
