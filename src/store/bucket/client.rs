@@ -83,7 +83,8 @@ impl Client {
     }
 
     /// One PUT of a JSON document, only if the object is still of the version `seen` (`None`: only if
-    /// there is none). `None`: the condition does not hold, or S3 could not tell, and nothing was written.
+    /// there is none). `None`: the condition does not hold, or S3 could not tell, and nothing was
+    /// written.
     pub(super) async fn put(
         &self,
         name: &Path,

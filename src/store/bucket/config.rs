@@ -41,12 +41,14 @@ impl BucketBuilder {
         }
     }
 
-    /// What the names of all objects begin with, on which a lifecycle rule belongs. `pushonce` unless set.
+    /// What the names of all objects begin with, on which a lifecycle rule belongs. `pushonce` unless
+    /// set.
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         Self { prefix: prefix.into(), ..self }
     }
 
-    /// The clock that is compared with the time at which an object was last modified. The machine's unless set.
+    /// The clock that is compared with the time at which an object was last modified. The machine's
+    /// unless set.
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
@@ -55,16 +57,16 @@ impl BucketBuilder {
     /// key is taken over early. 5 s unless set, at most an hour.
     ///
     /// Every age is told shorter by this, and by the second that the time of an object is coarse. So by
-    /// the default a lapsed key is taken over up to 6 s after its lease, and a duplicate is skipped up to
-    /// 6 s beyond the ttl. Clocks that NTP keeps, as on every cloud, are within a fraction of a second;
-    /// the default also bears a leap second that one side smears and the other steps, and the first
-    /// moments of an instance that was resumed.
+    /// the default a lapsed key is taken over up to 6 s after its lease, and a duplicate is skipped up
+    /// to 6 s beyond the ttl. Clocks that NTP keeps, as on every cloud, are within a fraction of a
+    /// second; the default also bears a leap second that one side smears and the other steps, and the
+    /// first moments of an instance that was resumed.
     pub fn clock_margin(self, margin: Duration) -> Self {
         Self { clock_margin: margin, ..self }
     }
 
-    /// The longest that one call may take, its credentials and its connection included. 5 s unless
-    /// set, at most 5 min; but the calls of a lease end after 5 s whatever is set here.
+    /// The longest that one call may take, its credentials and its connection included. 5 s unless set,
+    /// at most 5 min; but the calls of a lease end after 5 s whatever is set here.
     pub fn request_timeout(self, limit: Duration) -> Self {
         Self { request_timeout: limit, ..self }
     }
@@ -124,7 +126,8 @@ pub enum InvalidBucket {
         /// The limit as given.
         limit: Duration,
     },
-    /// The endpoint has a user or a password in it. Give credentials in the environment, or to the client's builder.
+    /// The endpoint has a user or a password in it. Give credentials in the environment, or to the
+    /// client's builder.
     #[error("the endpoint takes no user and no password")]
     Endpoint,
     /// The library's client cannot be built of what it was given. Mend that.

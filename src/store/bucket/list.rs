@@ -11,8 +11,8 @@ use crate::store::{BoxFuture, Filter, Found, Listing, Maintain, Page, StoreError
 const AT_ONCE: usize = 8;
 
 impl Bucket {
-    /// Proves that it may be read and written, and that a write whose condition is false is not
-    /// made: a server that ignores conditions answers it as written. Leaves nothing behind.
+    /// Proves that it may be read and written, and that a write whose condition is false is not made: a
+    /// server that ignores conditions answers it as written. Leaves nothing behind.
     pub(super) async fn prove(&self) -> Result<(), StoreError> {
         let nobody = self.names.nobody();
         self.client.get(&nobody).await?;
@@ -80,7 +80,8 @@ impl Maintain for Bucket {
         Box::pin(self.prove())
     }
 
-    /// Always refused: object storage deletes on no condition, so a key that was claimed anew could be lost.
+    /// Always refused: object storage deletes on no condition, so a key that was claimed anew could be
+    /// lost.
     fn purge_expired(&self, _limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         let what = "nothing is deleted on a condition here, so a key that was just claimed could be lost: let a \
             lifecycle rule of the bucket collect what expired, as the documentation of `Bucket` shows";
