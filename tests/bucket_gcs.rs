@@ -223,6 +223,13 @@ async fn a_server_that_keeps_no_conditions_fails_the_check() {
     let refused = builder(&wire.host()).build().unwrap().check().await.unwrap_err();
     assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
     assert!(refused.to_string().contains("cannot replace an object on a condition"), "{refused}");
+
+    // A store that was handed in is asked before its first write, whether or not anybody checks it.
+    let client = fake_gcs::client(&wire.host()).build().unwrap();
+    let store: Arc<dyn Store> = Arc::new(Bucket::new(Arc::new(client), "handed-in").unwrap());
+    let ran = lock(key("po-1"), &store).run(async { Ok(()) }).await;
+    assert!(matches!(ran, Err(RunError::Store(StoreError::Refused { .. }))), "{ran:?}");
+    assert!(store.read(&key("po-1")).await.unwrap().is_none());
     report::test("fake-gcs", "a_server_that_keeps_no_conditions_fails_the_check");
 }
 

@@ -28,6 +28,7 @@ async fn each_answer_says_whether_the_write_may_have_landed_and_is_asked_for_onc
     for (answer, may_have_written) in [
         // F84
         (Instead::Answer(429, "TooManyRequests"), false),
+        (Instead::Answer(429, ""), false),
         (Instead::Answer(503, "SlowDown"), false),
         (Instead::Answer(503, "ServiceUnavailable"), true),
         (Instead::Answer(500, "InternalError"), true),
