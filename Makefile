@@ -22,7 +22,7 @@ test: ## runs every test, with the servers, and prints what ran against each
 	functional/with-servers $(CARGO) test --all-features --no-fail-fast || status=$$?; \
 	functional/summary || status=1; exit $$status
 
-functional: ## runs the scenarios on the emulators only: make functional TEST=name
+functional: ## runs the scenarios only, with the servers: make functional TEST=name
 	functional/with-servers $(CARGO) test --all-features --test functional -- $(TEST)
 
 simulate: ## runs the seeded simulation only

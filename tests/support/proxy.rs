@@ -116,6 +116,7 @@ impl Proxy {
 
     /// Passes on what is kept, and waits until the server has answered it or dropped it.
     pub(crate) async fn go_on(&self) {
+        assert!(!self.is_waiting(), "nothing is kept: the marked request has not come");
         self.wire.go_on.notify_one();
         self.wire.landed.notified().await;
     }
