@@ -107,7 +107,6 @@ impl Failover {
         for connected in &connected {
             connected._endpoint.switch(new.port);
         }
-        let () = old.ask(&["WAIT", "1", "0"]);
         new.promote(&old);
         Self { _servers: [old, new], _runtime: runtime, connected: Mutex::new(connected) }
     }

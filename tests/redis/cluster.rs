@@ -59,10 +59,11 @@ async fn every_node_gets_its_scripts_back_on_its_own() {
         for node in &flushed.nodes {
             let () = node.ask(&["SCRIPT", "FLUSH"]);
         }
+        Ok(())
     };
     for text in ["a", "b", "c", "d", "e", "f"] {
         let work = work.clone();
-        lock(key(text), &store).run(async move { Ok(work()) }).await.unwrap();
+        lock(key(text), &store).run(async move { work() }).await.unwrap();
         let again = lock(key(text), &store).run(async { Ok(()) }).await.unwrap_err();
         assert!(matches!(again, RunError::Skipped(Skip::Duplicate { .. })), "{again:?}");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pushonce::store::record::State;
 use pushonce::{RunError, Skip, Store, lock};
 
+use crate::cluster;
 use crate::forwarder::{Cut, Forwarder};
 use crate::redis_server::RedisServer;
 use crate::{at, key, passes, record, report, standing, written};
@@ -98,4 +99,25 @@ async fn work_runs_once_whichever_answer_is_lost() {
         assert!(matches!(again, RunError::Skipped(Skip::Duplicate { .. })), "{again:?}");
     }
     report::test("redis", "work_runs_once_whichever_answer_is_lost");
+}
+
+/// The driver works on the runtime that dialled. Nothing but calls that fail tells that it has ended.
+#[test]
+fn a_connection_that_answers_nobody_any_more_is_replaced() {
+    for (server, url, failures) in
+        [("redis", crate::shared(), 1), ("redis-cluster", cluster::shared().url(), 3)]
+    {
+        let store = at(url).build().unwrap();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ended = runtime();
+        let version = written(ended.block_on(store.swap(&key("po-1"), None, &record(1))));
+        drop(ended);
+        runtime().block_on(async {
+            for _ in 0..failures {
+                passes(&store.read(&key("po-1")).await.unwrap_err(), false);
+            }
+            assert_eq!(standing(&store, &key("po-1")).await.version, version);
+        });
+        report::test(server, "a_connection_that_answers_nobody_any_more_is_replaced");
+    }
 }

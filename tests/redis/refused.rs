@@ -117,6 +117,8 @@ async fn a_wrong_database_and_a_wrong_kind_of_server_are_refused() {
     let error = at(shared()).cluster().build().unwrap().check().await.unwrap_err();
     is_refused(&error, "take `cluster=true` from the address");
     let cluster = crate::cluster::shared();
+    let numbered = at(cluster.url().replace('?', "/1?")).build().unwrap();
+    is_refused(&numbered.check().await.unwrap_err(), "no database of that number");
     let single = at(cluster.url().replace("?cluster=true", "")).build().unwrap();
     let mut moved = 0;
     for text in 0..20 {

@@ -141,7 +141,6 @@ async fn a_failover_between_claim_and_completion_changes_nothing_where_nothing_w
     let (ends, endpoint) = ((old.clone(), new.clone()), line.clone());
     let work = async move {
         let promote = move || {
-            let _: u8 = ends.0.ask(&["WAIT", "1", "0"]);
             ends.1.promote(&ends.0);
             endpoint.switch(ends.1.port);
         };

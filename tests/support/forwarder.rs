@@ -37,7 +37,7 @@ impl Forwarder {
         let port = listener.local_addr().unwrap().port();
         let line = Arc::new(Line { target: target.into(), ..Line::default() });
         let accepting = line.clone();
-        thread::spawn(move || listener.incoming().for_each(|client| accepting.accept(client.unwrap())));
+        thread::spawn(move || listener.incoming().for_each(|client| accepting.accept(&client.unwrap())));
         Self { port, line }
     }
 
@@ -87,17 +87,16 @@ impl Line {
         self.sound.notify_all();
     }
 
-    fn accept(self: &Arc<Self>, client: TcpStream) {
+    fn accept(self: &Arc<Self>, client: &TcpStream) {
         let number = self.dialled.fetch_add(1, Ordering::SeqCst);
         // Where nobody listens the client's connection is closed, too.
         let Ok(server) = TcpStream::connect(("127.0.0.1", self.target.load(Ordering::SeqCst))) else {
             return;
         };
-        for stream in [&client, &server] {
+        for stream in [client, &server] {
             stream.set_nodelay(true).unwrap();
         }
-        for (from, to, cut) in
-            [(&client, &server, Cut::BeforeTheWrite), (&server, &client, Cut::AfterTheWrite)]
+        for (from, to, cut) in [(client, &server, Cut::BeforeTheWrite), (&server, client, Cut::AfterTheWrite)]
         {
             let (line, from, to) = (self.clone(), from.try_clone().unwrap(), to.try_clone().unwrap());
             thread::spawn(move || line.pass(number, &from, &to, cut));

@@ -50,7 +50,8 @@ impl RedisServer {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--port", &port])
-            .args(["--save", "", "--loglevel", "warning", "--logfile", "log", "--dir"])
+            .args(["--save", "", "--repl-diskless-sync-delay", "0"])
+            .args(["--loglevel", "warning", "--logfile", "log", "--dir"])
             .arg(&self.directory)
             .args(&self.arguments)
             .current_dir(&self.directory)
@@ -100,21 +101,19 @@ impl RedisServer {
 
     /// A replica of this server, which has all of it.
     pub(crate) fn replica(&self) -> Self {
-        let replica = Self::start(&[
-            "--replicaof",
-            &format!("127.0.0.1 {}", self.port),
-            "--repl-diskless-sync-delay",
-            "0",
-        ]);
+        let replica = Self::start(&["--replicaof", "127.0.0.1", &self.port.to_string()]);
         eventually("the replica is in step", || {
             replica.info("replication", "master_link_status").as_deref() == Some("up")
         });
         replica
     }
 
-    /// Makes this replica the primary, and its primary the replica, as a failover does once the old one is back.
+    /// Makes this replica the primary, and its primary the replica, as a failover does once the old one
+    /// is back. All that was acknowledged is there by then.
     pub(crate) fn promote(&self, old: &Self) {
-        // Nothing that was acknowledged is lost, for once.
+        let offset = |server: &Self, name| server.info("replication", name).unwrap().parse::<u64>().unwrap();
+        let written = offset(old, "master_repl_offset");
+        eventually("the replica has it all", || offset(self, "slave_repl_offset") >= written);
         let () = self.ask(&["REPLICAOF", "NO", "ONE"]);
         let () = old.ask(&["REPLICAOF", "127.0.0.1", &self.port.to_string()]);
         eventually("the old primary is a replica", || {

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use redis::TlsCertificates;
-use redis::cluster::ClusterClient;
 
 use super::Redis;
-use super::connection::{Client, Server, dial_limit};
+use super::connection::Client;
+use super::driver::Server;
 use super::url::Url;
 use crate::store::BoxError;
 use crate::store::connect::ConnectError;
@@ -16,10 +16,6 @@ const PREFIX: &str = "pushonce";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than this nobody waits for an answer.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(300);
-/// Enough for a slot that has moved and moves on. Each is sent again only to be carried out once: by the condition.
-const REDIRECTS: u32 = 3;
-/// Between two tries of the driver, in milliseconds: the lease has pauses of its own.
-const REDIRECT_PAUSE: u64 = 50;
 
 /// Sets up a [`Redis`]. Nothing is checked or dialled before [`build`](Self::build).
 #[derive(Clone)]
@@ -73,31 +69,14 @@ impl RedisBuilder {
         }
         let certificates = self.root_certificate.or(url.root_certificate);
         let certificates = certificates.map(|pem| TlsCertificates { client_tls: None, root_cert: Some(pem) });
-        let invalid = |error: redis::RedisError| InvalidRedis::Driver { source: error.into() };
         let nodes = url.nodes.iter().map(|node| node.addr().to_string()).collect();
         let server = if self.cluster || url.cluster {
-            let mut builder = ClusterClient::builder(url.nodes)
-                .connection_timeout(dial_limit(timeout))
-                .response_timeout(timeout)
-                .retries(REDIRECTS)
-                .min_retry_wait(REDIRECT_PAUSE)
-                .max_retry_wait(2 * REDIRECT_PAUSE)
-                .tcp_settings(super::connection::tcp(timeout));
-            if let Some(certificates) = certificates {
-                builder = builder.certs(certificates);
-            }
-            Server::Cluster(builder.build().map_err(invalid)?)
+            Server::cluster(url.nodes, certificates, timeout)
         } else {
             let [node] = <[_; 1]>::try_from(url.nodes).map_err(|_| InvalidRedis::SeveralHosts)?;
-            let node = node.set_tcp_settings(super::connection::tcp(timeout));
-            Server::One(
-                match certificates {
-                    Some(certificates) => redis::Client::build_with_tls(node, certificates),
-                    None => redis::Client::open(node),
-                }
-                .map_err(invalid)?,
-            )
-        };
+            Server::one(node, certificates, timeout)
+        }
+        .map_err(|error| InvalidRedis::Driver { source: error.into() })?;
         Ok(Redis { nodes, prefix, client: Client::new(server, url.tls, timeout) })
     }
 }

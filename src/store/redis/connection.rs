@@ -5,15 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::io::tcp::TcpSettings;
-use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use redis::RedisResult;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 
+use super::driver::{Connection, Server};
 use super::fault::{self, Call};
 use super::server;
 use crate::store::{StoreError, tls};
@@ -21,15 +17,6 @@ use crate::store::{StoreError, tls};
 /// How many calls in a row must fail before the connection to a cluster is given up: it is many
 /// connections that the driver mends one by one, and a node that is out must not cost the others theirs.
 const PATIENCE: u32 = 3;
-/// How often an idle connection is proved alive: a frozen instance or a dropped NAT entry closes none.
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
-
-/// Who answers. Nothing of it is dialled yet.
-#[derive(Debug)]
-pub(super) enum Server {
-    One(redis::Client),
-    Cluster(ClusterClient),
-}
 
 pub(super) struct Client {
     server: Server,
@@ -42,12 +29,6 @@ pub(super) struct Client {
 struct Dialled {
     connection: Connection,
     failed: AtomicU32,
-}
-
-#[derive(Clone)]
-pub(super) enum Connection {
-    One(MultiplexedConnection),
-    Cluster(ClusterConnection),
 }
 
 impl Client {
@@ -96,21 +77,8 @@ impl Client {
         if self.tls {
             tls::install();
         }
-        let dialled = match &self.server {
-            Server::One(client) => {
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(dial_limit(self.timeout)))
-                    .set_response_timeout(Some(self.timeout));
-                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
-            }
-            Server::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
-        };
-        let connection = dialled.map_err(|error| fault::of_dial(self.tls, error))?;
-        match server::check(connection.clone()).await {
-            // One node that is out must not keep a process from the others.
-            Err(error) if error.is_transient() && self.is_cluster() => {}
-            checked => checked?,
-        }
+        let connection = self.server.dial().await.map_err(|error| fault::of_dial(self.tls, error))?;
+        server::check(connection.clone()).await?;
         Ok(Dialled { connection, failed: AtomicU32::new(0) })
     }
 
@@ -121,21 +89,6 @@ impl Client {
             *current = Arc::default();
         }
     }
-}
-
-/// How connections are kept: an answer is not held back to be joined to another, and a peer that is
-/// gone without a word is noticed, which the driver of a cluster would not.
-pub(super) fn tcp(timeout: Duration) -> TcpSettings {
-    let settings =
-        TcpSettings::default().set_nodelay(true).set_keepalive(TcpKeepalive::new().with_time(KEEP_ALIVE));
-    #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(timeout);
-    settings
-}
-
-/// How long one node may take to be dialled: shorter than a call, so that there is time left to ask.
-pub(super) fn dial_limit(timeout: Duration) -> Duration {
-    timeout / 2
 }
 
 /// A call that waits for its answer. A connection that gave none is not waited on again, whoever gave
@@ -155,34 +108,6 @@ impl Drop for Waiting<'_> {
         let failed = dialled.failed.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.client.is_cluster() || failed >= PATIENCE {
             self.client.replace(self.cell);
-        }
-    }
-}
-
-impl ConnectionLike for Connection {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        match self {
-            Self::One(one) => one.req_packed_command(command),
-            Self::Cluster(cluster) => cluster.req_packed_command(command),
-        }
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        match self {
-            Self::One(one) => one.req_packed_commands(commands, offset, count),
-            Self::Cluster(cluster) => cluster.req_packed_commands(commands, offset, count),
-        }
-    }
-
-    fn get_db(&self) -> i64 {
-        match self {
-            Self::One(one) => one.get_db(),
-            Self::Cluster(cluster) => cluster.get_db(),
         }
     }
 }

@@ -51,11 +51,13 @@ const ANSWERS: &[(&str, Meaning)] = &[
     ("authentication failed", Meaning::Mend(USER)),
     ("NOPERM", Meaning::Mend(USER)),
     ("user executing the script can't", Meaning::Mend(USER)),
+    ("ACL failure in script", Meaning::Mend(USER)),
     ("MOVED", Meaning::Mend(CLUSTER)),
     ("ASK", Meaning::Mend(CLUSTER)),
     ("cluster support disabled", Meaning::Mend(NO_CLUSTER)),
     ("non deterministic commands", Meaning::Mend(EFFECTS)),
     ("DB index is out of range", Meaning::Mend(DATABASE)),
+    ("SELECT is not allowed", Meaning::Mend(DATABASE)),
     ("invalid peer certificate", Meaning::Mend(TLS)),
     ("corrupt message", Meaning::Mend(TLS)),
     ("received fatal alert", Meaning::Mend(TLS)),
@@ -83,7 +85,10 @@ fn meaning(error: &RedisError) -> Option<Meaning> {
 fn said(error: &RedisError) -> String {
     let Some(code) = error.code() else { return error.to_string() };
     let detail = error.detail().unwrap_or_default();
-    format!("{code} {}", detail.split(" script: ").next().unwrap_or_default())
+    match detail.rsplit_once(" script: ") {
+        Some((detail, line)) if line.contains("@user_script") => format!("{code} {detail}"),
+        _ => format!("{code} {detail}"),
+    }
 }
 
 /// The error of a call that was sent.
@@ -188,6 +193,10 @@ mod tests {
             ("NOPERM this user has no permissions to run the 'evalsha' command", "the user's permissions"),
             (
                 "ERR The user executing the script can't run this command or subcommand",
+                "the user's permissions",
+            ),
+            (
+                "ERR ACL failure in script: User app has no permissions to run the 'hset' command",
                 "the user's permissions",
             ),
             ("ERR unknown command `EVALSHA`, with args beginning with: `READONLY`", "must allow EVAL"),

@@ -1,11 +1,13 @@
 //! The list of what a server keeps, for operators: SCAN, node by node, and the record of each name.
 
+use std::future::ready;
+
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, RedisResult, Value};
 
 use super::Redis;
-use super::connection::Connection;
+use super::driver::Connection;
 use super::fault::Call;
 use crate::store::{Filter, Found, Listing, Page, StoreError, Stored, document};
 
@@ -15,7 +17,6 @@ const AT_ONCE: usize = 32;
 const ENDS: &str = "0";
 
 /// Where a page begins: a node, its cursor, and the names that the last SCAN brought beyond its page.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Place {
     node: String,
     cursor: String,
@@ -23,24 +24,34 @@ struct Place {
 }
 
 impl Place {
-    fn of(after: &str) -> Result<Self, StoreError> {
+    fn start_of(node: &str) -> Self {
+        Self { node: node.to_owned(), cursor: ENDS.to_owned(), names: Vec::new() }
+    }
+
+    /// The place that a page is asked for by; `None` behind the last node.
+    fn of(after: Option<&str>, nodes: &[String]) -> Result<Option<Self>, StoreError> {
+        let Some(after) = after else { return Ok(nodes.first().map(|node| Self::start_of(node))) };
         let mut lines = after.lines().map(str::to_owned);
-        match (lines.next(), lines.next()) {
-            (Some(node), Some(cursor)) => Ok(Self { node, cursor, names: lines.collect() }),
-            _ => {
-                let what = "the page begins at something that is no `next` of this store".to_owned();
-                Err(StoreError::Refused { what, source: None })
-            }
-        }
+        let (Some(node), Some(cursor)) = (lines.next(), lines.next()) else {
+            let what = "the page begins at something that is no `next` of this store".to_owned();
+            return Err(StoreError::Refused { what, source: None });
+        };
+        // A node that has gone took its cursor along; its records are with others.
+        let place = Self { node, cursor, names: lines.collect() };
+        Ok(if nodes.contains(&place.node) { Some(place) } else { place.next_node(nodes) })
+    }
+
+    fn next_node(&self, nodes: &[String]) -> Option<Self> {
+        nodes.iter().find(|node| **node > self.node).map(|node| Self::start_of(node))
+    }
+
+    fn next(self, nodes: &[String]) -> Option<Self> {
+        if self.names.is_empty() && self.cursor == ENDS { self.next_node(nodes) } else { Some(self) }
     }
 
     fn text(&self) -> String {
-        [&self.node, &self.cursor]
-            .into_iter()
-            .chain(&self.names)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let names = self.names.iter().map(String::as_str);
+        [&*self.node, &*self.cursor].into_iter().chain(names).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -48,44 +59,30 @@ impl Redis {
     pub(super) async fn list_now(&self, filter: &Filter, page: &Page) -> Result<Listing, StoreError> {
         let limit = page.limit.max(1);
         let nodes = self.client.call(Call::Read, nodes).await?;
-        let mut place = page.after.as_deref().map(Place::of).transpose()?;
-        // A node that has gone took its cursor along; its records are with others.
-        if let Some(gone) = place.take_if(|place| !nodes.contains(&place.node)) {
-            place = next_node(&nodes, &gone.node);
-            if place.is_none() {
-                return Ok(Listing::default());
-            }
-        }
-        let first = || Place {
-            node: nodes.first().cloned().unwrap_or_default(),
-            cursor: ENDS.to_owned(),
-            names: vec![],
+        let Some(mut place) = Place::of(page.after.as_deref(), &nodes)? else {
+            return Ok(Listing::default());
         };
-        let mut place = place.unwrap_or_else(first);
         if place.names.is_empty() {
-            let scan = self.scan(&place, limit);
-            let node = place.node.clone();
-            let (cursor, names) =
-                self.client.call(Call::Read, |connection| on(connection, node, scan)).await?;
-            (place.cursor, place.names) = names_of(cursor, names);
+            (place.cursor, place.names) = self.scan(&place, limit).await?;
         }
         // A SCAN may bring more than it was asked for.
         let rest = place.names.split_off(limit.min(place.names.len()));
         let names = std::mem::replace(&mut place.names, rest);
-        let found: Vec<Option<Found>> =
-            stream::iter(names).map(|name| self.found(name, filter)).buffered(AT_ONCE).try_collect().await?;
-        let next = if place.names.is_empty() && place.cursor == ENDS {
-            next_node(&nodes, &place.node)
-        } else {
-            Some(place)
-        };
-        Ok(Listing { found: found.into_iter().flatten().collect(), next: next.map(|place| place.text()) })
+        let found = stream::iter(names).map(|name| self.found(name, filter)).buffered(AT_ONCE);
+        Ok(Listing {
+            found: found.try_filter_map(|found| ready(Ok(found))).try_collect().await?,
+            next: place.next(&nodes).map(|place| place.text()),
+        })
     }
 
-    fn scan(&self, place: &Place, limit: usize) -> Cmd {
+    async fn scan(&self, place: &Place, limit: usize) -> Result<(String, Vec<String>), StoreError> {
         let mut scan = redis::cmd("SCAN");
         scan.arg(&place.cursor).arg("MATCH").arg(format!("{}:{{*", self.prefix)).arg("COUNT").arg(limit);
-        scan
+        let node = place.node.clone();
+        let (cursor, names) = self.client.call(Call::Read, |connection| on(connection, node, scan)).await?;
+        // What we have named; others' keys may be of any bytes.
+        let names = names.into_iter().filter_map(|name| String::from_utf8(name).ok());
+        Ok((cursor, names.filter(|name| !name.chars().any(char::is_control)).collect()))
     }
 
     /// The record of a name, if it still stands and the filter takes it.
@@ -108,17 +105,6 @@ impl Redis {
             }
         })
     }
-}
-
-/// What we have named; others' keys may be of any bytes.
-fn names_of(cursor: String, names: Vec<Vec<u8>>) -> (String, Vec<String>) {
-    let names = names.into_iter().filter_map(|name| String::from_utf8(name).ok());
-    (cursor, names.filter(|name| !name.chars().any(char::is_control)).collect())
-}
-
-fn next_node(nodes: &[String], node: &str) -> Option<Place> {
-    let next = nodes.iter().find(|other| other.as_str() > node)?;
-    Some(Place { node: next.clone(), cursor: ENDS.to_owned(), names: vec![] })
 }
 
 /// The primaries by their addresses, in order; of a single server one without a name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind};
 
-use super::connection::Connection;
+use super::driver::Connection;
 use crate::store::{StoreError, Version};
 
 /// KEYS: the record's name. ARGV, for a swap alone: the token that must stand (blank: nothing may stand),

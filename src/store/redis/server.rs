@@ -2,7 +2,7 @@
 
 use redis::{InfoDict, Value};
 
-use super::connection::Connection;
+use super::driver::Connection;
 use super::fault;
 use crate::store::StoreError;
 
