@@ -35,5 +35,6 @@ mod report;
 #[path = "../support/s3.rs"]
 mod s3;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[expect(dead_code, reason = "the tests of the store do more to a table")]
 #[path = "../support/sql.rs"]
 mod sql_server;

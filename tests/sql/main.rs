@@ -33,11 +33,27 @@ macro_rules! on {
 }
 
 mod basics;
+mod connections;
+mod crashes;
+mod faults;
 mod keys;
+mod pooler;
+mod proxy;
+mod purge;
 mod races;
 mod schema;
+mod transactions;
 
+#[path = "../support/private_sql.rs"]
+mod private;
 #[path = "../support/report.rs"]
 mod report;
 #[path = "../support/sql.rs"]
 mod server;
+
+/// The text of an error that no retry mends.
+fn refusal(error: &pushonce::store::StoreError) -> String {
+    assert!(matches!(error, pushonce::store::StoreError::Refused { .. }), "{error:?}");
+    assert!(!error.is_transient() && !error.may_have_written(), "{error:?}");
+    error.to_string()
+}

@@ -1,10 +1,12 @@
 //! Many at once, on one key and on its neighbours, at every isolation level.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use futures_util::future::join_all;
-use pushonce::store::{Sql, Swap};
+use futures_util::future::{join, join_all};
+use pushonce::store::{Completes as _, Sql, Standing, StoreError, Swap};
 use pushonce::{IntoKey as _, Key, RunError, Store, lock};
 
 use crate::server::{Place, Server, record, written};
@@ -16,6 +18,7 @@ on! {
     each [
         of_many_first_claims_of_a_key_and_its_neighbours_one_each_is_written
         of_many_updates_of_a_version_one_is_written
+        who_is_overtaken_while_it_waits_is_told_to_look_again
         one_of_many_runs_at_repeatable_read
         one_of_many_runs_when_serializable
     ]
@@ -49,6 +52,58 @@ async fn of_many_first_claims_of_a_key_and_its_neighbours_one_each_is_written<DB
         }
         let Swap::Written(version) = won[0] else { panic!() };
         assert_eq!(stores[0].read(&one).await.unwrap().unwrap().version, *version);
+        for swap in &swaps {
+            let Swap::Lost(standing) = swap else { continue };
+            let says_so = match standing {
+                Standing::Is(stands) => stands.version == *version,
+                Standing::Unknown => true,
+                Standing::Absent => false,
+            };
+            assert!(says_so, "round {round}: {standing:?}");
+        }
+    }
+}
+
+// F78: a statement that waited for another transaction does not see what that one has committed.
+async fn who_is_overtaken_while_it_waits_is_told_to_look_again<DB: Server>(place: Place<DB>) {
+    let (store, others) = (place.store(), place.pool(1));
+    let stands = ("orders", "stands").into_key().unwrap();
+    let mut seen = written(store.swap(&stands, None, &record(1)).await.unwrap());
+    let (mut creates, mut updates) = (0, 0);
+    for round in 0.. {
+        assert!(round < 50, "of 50 none was overtaken: {creates} creates, {updates} updates");
+        let fresh = ("orders", format!("fresh-{round}")).into_key().unwrap();
+        let mut transaction = others.begin().await.unwrap();
+        let insert = format!(
+            "INSERT INTO {} VALUES ({}, 'x', '{{}}', {}, {})",
+            place.table,
+            place.name_of(&fresh),
+            DB::from_now(0),
+            DB::from_now(99)
+        );
+        DB::run(&mut transaction, &insert).await.unwrap();
+        let anew = record(1000 + round);
+        let changed = store.swap_in(&mut transaction, &stands, &seen, &anew).await.unwrap();
+        assert!(changed);
+        let next = record(1);
+        let (created, updated) = {
+            let both = join(store.swap(&fresh, None, &next), store.swap(&stands, Some(&seen), &next));
+            let mut both = pin!(both);
+            let early = tokio::time::timeout(Duration::from_millis(100), &mut both).await;
+            assert!(early.is_err(), "they wait: {early:?}");
+            transaction.commit().await.unwrap();
+            both.await
+        };
+        // What it cannot read, where it came late enough to see it, is no record.
+        creates += usize::from(matches!(created, Ok(Swap::Lost(Standing::Unknown))));
+        assert!(matches!(created, Ok(Swap::Lost(_)) | Err(StoreError::Corrupt { .. })), "{created:?}");
+        let updated = updated.unwrap();
+        updates += usize::from(matches!(updated, Swap::Lost(Standing::Unknown)));
+        assert!(matches!(updated, Swap::Lost(Standing::Is(_) | Standing::Unknown)), "{updated:?}");
+        if creates > 0 && updates > 0 {
+            return;
+        }
+        seen = store.read(&stands).await.unwrap().unwrap().version;
     }
 }
 

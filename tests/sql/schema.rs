@@ -2,10 +2,11 @@
 
 use futures_util::future::join_all;
 use pushonce::store::sql::schema;
-use pushonce::store::{Maintain as _, Sql, StoreError};
+use pushonce::store::{Maintain as _, Sql};
 use pushonce::{Key, Store as _};
 use sqlx::Sqlite;
 
+use crate::refusal;
 use crate::server::{Place, Server, key, record, written};
 
 static KEY: std::sync::OnceLock<Key> = std::sync::OnceLock::new();
@@ -32,12 +33,6 @@ on! {
     ]
 }
 
-fn refusal(error: StoreError) -> String {
-    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
-    assert!(!error.is_transient() && !error.may_have_written(), "{error:?}");
-    error.to_string()
-}
-
 async fn a_missing_table_is_refused_with_what_to_run_and_found_once_it_is_there<DB: Server>(
     place: Place<DB>,
 ) {
@@ -48,12 +43,12 @@ async fn a_missing_table_is_refused_with_what_to_run_and_found_once_it_is_there<
         store.swap(&key(), None, &record(1)).await.unwrap_err(),
         store.check().await.unwrap_err(),
     ] {
-        let text = refusal(error);
+        let text = refusal(&error);
         assert!(text.contains("is not there") && text.contains("CREATE TABLE IF NOT EXISTS"), "{text}");
         assert!(text.contains(&place.table) && text.lines().count() == 1, "{text}");
     }
     // What it says can be run as it stands.
-    let text = refusal(store.read(&key()).await.unwrap_err());
+    let text = refusal(&store.read(&key()).await.unwrap_err());
     let (_, statements) = text.split_once("run, as a role that may: ").unwrap();
     place.run(statements.trim_end_matches(')')).await;
     let _ = written(store.swap(&key(), None, &record(1)).await.unwrap());
@@ -66,9 +61,9 @@ async fn a_table_of_another_version_is_refused<DB: Server>(place: Place<DB>) {
         place.run("DROP TABLE {table}").await;
         place.run(&shown.replace("pushonce schema 1", mark)).await;
         let store = place.store();
-        let text = refusal(store.swap(&key(), None, &record(1)).await.unwrap_err());
+        let text = refusal(&store.swap(&key(), None, &record(1)).await.unwrap_err());
         assert!(text.contains(says) && text.contains("CREATE TABLE IF NOT EXISTS"), "{text}");
-        refusal(store.check().await.unwrap_err());
+        refusal(&store.check().await.unwrap_err());
     }
     // A newer schema only adds.
     place.run("DROP TABLE {table}").await;
@@ -98,7 +93,7 @@ async fn a_missing_column_is_refused_with_what_to_run<DB: Server>(place: Place<D
     for error in
         [store.read(&key()).await.unwrap_err(), store.swap(&key(), None, &record(1)).await.unwrap_err()]
     {
-        let text = refusal(error);
+        let text = refusal(&error);
         assert!(text.contains("CREATE TABLE IF NOT EXISTS") && text.contains("document"), "{text}");
     }
 }
@@ -110,7 +105,7 @@ async fn a_role_without_any_right_to_ddl_can_do_all<DB: Server>(place: Place<DB>
     let _ = written(store.swap(&key(), None, &record(1)).await.unwrap());
     assert_eq!(store.purge_expired(1).await.unwrap(), 0);
     let other = Sql::builder(role.pool(2)).table(format!("{}_x", place.table)).build().unwrap();
-    refusal(other.create_table().await.unwrap_err());
+    refusal(&other.create_table().await.unwrap_err());
     place.drop_role(role).await;
 }
 
@@ -119,7 +114,7 @@ async fn a_role_that_may_only_read_is_refused_by_the_check<DB: Server>(place: Pl
     let store = Sql::builder(role.pool(2)).table(&place.table).build().unwrap();
     assert!(store.read(&key()).await.unwrap().is_none());
     for error in [store.check().await.unwrap_err(), store.swap(&key(), None, &record(1)).await.unwrap_err()] {
-        let text = refusal(error);
+        let text = refusal(&error);
         assert!(text.contains("grant the role SELECT, INSERT, UPDATE"), "{text}");
     }
     place.drop_role(role).await;
@@ -130,7 +125,7 @@ async fn a_table_may_be_in_a_schema<DB: Server>(place: Place<DB>) {
     place.run(&format!("CREATE SCHEMA {ledger}")).await;
     let table = format!("{ledger}.{}", place.table);
     let store = Sql::builder(place.pool(2)).table(&table).build().unwrap();
-    refusal(store.read(&key()).await.unwrap_err());
+    refusal(&store.read(&key()).await.unwrap_err());
     store.create_table().await.unwrap();
     let _ = written(store.swap(&key(), None, &record(1)).await.unwrap());
     store.check().await.unwrap();
@@ -151,7 +146,7 @@ async fn an_embedded_store_makes_its_file_and_its_table(place: Place<Sqlite>) {
         }
     }
     let nowhere = pushonce::store::open("sqlite:///nowhere/at/all/orders.db").unwrap();
-    let text = refusal(nowhere.check().await.unwrap_err());
+    let text = refusal(&nowhere.check().await.unwrap_err());
     assert!(text.contains("check the file and its folder"), "{text}");
     drop(place);
 }

@@ -1,27 +1,32 @@
 //! The SQL servers: `PUSHONCE_TEST_POSTGRES` and `PUSHONCE_TEST_MYSQL` name two of them by URL; SQLite
 //! needs none.
 
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures_util::future::BoxFuture;
 use pushonce::store::record::{Id, Record};
-use pushonce::store::sql::Dialect;
 use pushonce::store::{Sql, Swap, Version};
 use pushonce::{IntoKey as _, Key};
-use sqlx::mysql::MySqlConnectOptions;
 use sqlx::pool::PoolOptions;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
-use sqlx::{AssertSqlSafe, Connection, MySql, Pool, Postgres, Sqlite};
+use sqlx::{Connection, Pool};
+
+#[path = "sql_kinds.rs"]
+mod kinds;
+
+pub(crate) use kinds::Server;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
 pub(crate) fn key() -> Key {
     ("orders", "po-1").into_key().unwrap()
 }
 
-/// A live claim, which nobody may purge before the year 2027.
+/// A live claim, to be kept for three years.
 pub(crate) fn record(token: u128) -> Record {
     let document = r#"{"format":100,"state":"claimed","verb":"lock","fence":7,"token":"01","lease_us":1000000,
         "ttl_us":1000000,"ended":"fresh","written_us":1700000000000000,"expires_us":1800000000000000}"#;
@@ -57,6 +62,12 @@ impl<DB: Server> Place<DB> {
         DB::place(fresh("t"))
     }
 
+    /// A table of that name on the server, or in the file, of a URL.
+    pub(crate) fn of(url: &str, table: &str) -> Self {
+        let options = Options::<DB>::from_str(url.split('?').next().unwrap()).unwrap();
+        Place { url: url.to_owned(), table: table.to_owned(), options, file: None }
+    }
+
     /// A place whose table is there.
     pub(crate) async fn ready() -> Self {
         let place = Self::new();
@@ -64,9 +75,22 @@ impl<DB: Server> Place<DB> {
         place
     }
 
-    /// A store on the table, with a few connections of its own.
+    /// A store on the table, with a few connections of its own, and patience with a busy machine.
     pub(crate) fn store(&self) -> Sql<DB> {
-        Sql::builder(self.pool(4)).table(&self.table).build().unwrap()
+        let builder = Sql::builder(self.pool(4)).table(&self.table);
+        builder.acquire_timeout(PATIENCE).request_timeout(PATIENCE).build().unwrap()
+    }
+
+    /// Where the server listens.
+    pub(crate) fn server(&self) -> SocketAddr {
+        authority(&self.url).to_socket_addrs().unwrap().next().unwrap()
+    }
+
+    /// The same place, at another port of this machine.
+    pub(crate) fn at(&self, port: u16) -> Self {
+        let url = self.url.replace(authority(&self.url), &format!("127.0.0.1:{port}"));
+        let options = DB::with_port(self.options.clone(), port);
+        Place { url, table: self.table.clone(), options, file: None }
     }
 
     /// The file of an embedded database.
@@ -117,10 +141,14 @@ impl<DB: Server> Place<DB> {
         changed.unwrap_or_else(|error| panic!("{statement}: {error}"))
     }
 
+    /// The name of a key in the table, as a literal.
+    pub(crate) fn name_of(&self, key: &Key) -> String {
+        DB::text(&key.stored_name(255).bytes().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
     /// Deletes the record of a key.
     pub(crate) async fn forget(&self, key: &Key) {
-        let hex: String = key.stored_name(255).bytes().map(|byte| format!("{byte:02x}")).collect();
-        self.run(&format!("DELETE FROM {{table}} WHERE name = {}", DB::text(&hex))).await;
+        self.run(&format!("DELETE FROM {{table}} WHERE name = {}", self.name_of(key))).await;
     }
 }
 
@@ -133,32 +161,11 @@ impl<DB: Server> Drop for Place<DB> {
     }
 }
 
-/// One kind of server.
-pub(crate) trait Server: Dialect<Connection: Connection<Options: Clone>> {
-    /// As the report calls it.
-    const SHORT: &'static str;
-    fn place(table: String) -> Place<Self>;
-    /// A text, spelled as the hex digits of its bytes.
-    fn text(hex: &str) -> String;
-    /// A time that is so many seconds away.
-    fn from_now(seconds: i64) -> String;
-    fn with_user(options: Options<Self>, user: &str) -> Options<Self>;
-    /// Runs it as it is; how many rows it changed.
-    fn run<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a str,
-    ) -> BoxFuture<'a, Result<u64, sqlx::Error>>;
-    /// What puts a session at these levels.
-    const REPEATABLE_READ: &'static [&'static str];
-    const SERIALIZABLE: &'static [&'static str];
-    /// What puts a session into a time zone far east, and one far west.
-    const EAST: &'static [&'static str];
-    const WEST: &'static [&'static str];
-    const MAKE_ROLE: &'static [&'static str];
-    const DROP_ROLE: &'static [&'static str];
+/// The `host:port` of a URL.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").unwrap().1.split('/').next().unwrap();
+    rest.rsplit('@').next().unwrap()
 }
-
-type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} must be the URL of a server"))
@@ -167,123 +174,4 @@ fn variable(name: &str) -> String {
 fn served<DB: Server>(table: String, url: &str, options: Options<DB>) -> Place<DB> {
     let mark = if url.contains('?') { '&' } else { '?' };
     Place { url: format!("{url}{mark}table={table}"), table, options, file: None }
-}
-
-impl Server for Postgres {
-    const SHORT: &'static str = "postgres";
-
-    fn place(table: String) -> Place<Self> {
-        let url = variable("PUSHONCE_TEST_POSTGRES");
-        served(table, &url, PgConnectOptions::from_str(&url).unwrap())
-    }
-
-    fn text(hex: &str) -> String {
-        format!("convert_from(decode('{hex}', 'hex'), 'UTF8')")
-    }
-
-    fn from_now(seconds: i64) -> String {
-        format!("clock_timestamp() + {seconds} * interval '1 second'")
-    }
-
-    fn with_user(options: Options<Self>, user: &str) -> Options<Self> {
-        options.username(user)
-    }
-
-    const REPEATABLE_READ: &'static [&'static str] =
-        &["SET default_transaction_isolation = 'repeatable read'"];
-    const SERIALIZABLE: &'static [&'static str] = &["SET default_transaction_isolation = 'serializable'"];
-    const EAST: &'static [&'static str] = &["SET TIME ZONE 9"];
-    const WEST: &'static [&'static str] = &["SET TIME ZONE -7"];
-    const MAKE_ROLE: &'static [&'static str] =
-        &["CREATE ROLE {role} LOGIN; GRANT {grants} ON {table} TO {role}"];
-    const DROP_ROLE: &'static [&'static str] = &["DROP OWNED BY {role}; DROP ROLE {role}"];
-
-    fn run<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a str,
-    ) -> BoxFuture<'a, Result<u64, sqlx::Error>> {
-        Box::pin(async move {
-            Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?.rows_affected())
-        })
-    }
-}
-
-impl Server for MySql {
-    const SHORT: &'static str = "mariadb";
-
-    fn place(table: String) -> Place<Self> {
-        let url = variable("PUSHONCE_TEST_MYSQL");
-        served(table, &url, MySqlConnectOptions::from_str(&url).unwrap())
-    }
-
-    fn text(hex: &str) -> String {
-        format!("unhex('{hex}')")
-    }
-
-    fn from_now(seconds: i64) -> String {
-        format!("UTC_TIMESTAMP(6) + INTERVAL {seconds} SECOND")
-    }
-
-    fn with_user(options: Options<Self>, user: &str) -> Options<Self> {
-        options.username(user)
-    }
-
-    const REPEATABLE_READ: &'static [&'static str] =
-        &["SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"];
-    const SERIALIZABLE: &'static [&'static str] = &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"];
-    const EAST: &'static [&'static str] = &["SET time_zone = '+09:00'"];
-    const WEST: &'static [&'static str] = &["SET time_zone = '-07:00'"];
-    const MAKE_ROLE: &'static [&'static str] = &["CREATE USER {role}", "GRANT {grants} ON {table} TO {role}"];
-    const DROP_ROLE: &'static [&'static str] = &["DROP USER {role}"];
-
-    fn run<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a str,
-    ) -> BoxFuture<'a, Result<u64, sqlx::Error>> {
-        Box::pin(async move {
-            Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?.rows_affected())
-        })
-    }
-}
-
-impl Server for Sqlite {
-    const SHORT: &'static str = "sqlite";
-
-    fn place(table: String) -> Place<Self> {
-        let file = std::env::temp_dir().join(fresh("pushonce")).with_extension("db");
-        let url = format!("sqlite://{}", file.display());
-        let options = SqliteConnectOptions::from_str(&url).unwrap().create_if_missing(true);
-        let mut place = served(table, &url, options.journal_mode(SqliteJournalMode::Wal));
-        place.file = Some(file);
-        place
-    }
-
-    fn text(hex: &str) -> String {
-        format!("CAST(x'{hex}' AS TEXT)")
-    }
-
-    fn from_now(seconds: i64) -> String {
-        format!("strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds} seconds')")
-    }
-
-    fn with_user(_: Options<Self>, _: &str) -> Options<Self> {
-        unreachable!("SQLite knows no roles")
-    }
-
-    // A writer at a time, and UTC always.
-    const REPEATABLE_READ: &'static [&'static str] = &[];
-    const SERIALIZABLE: &'static [&'static str] = &[];
-    const EAST: &'static [&'static str] = &[];
-    const WEST: &'static [&'static str] = &[];
-    const MAKE_ROLE: &'static [&'static str] = &[];
-    const DROP_ROLE: &'static [&'static str] = &[];
-
-    fn run<'a>(
-        connection: &'a mut Self::Connection,
-        statement: &'a str,
-    ) -> BoxFuture<'a, Result<u64, sqlx::Error>> {
-        Box::pin(async move {
-            Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?.rows_affected())
-        })
-    }
 }

@@ -91,3 +91,61 @@ fn once<T: FromStr>(place: &mut Option<T>, name: &str, value: &str) -> Result<()
         Some(_) => Err(malformed(format!("`{name}` is given twice"))),
     }
 }
+
+#[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use crate::store::connect;
+
+    fn refusal(url: &str) -> String {
+        let error = connect(url).expect_err(url);
+        let shown = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
+        shown.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
+    #[test]
+    fn a_sql_address_gives_its_own_parameters_to_the_store_and_the_rest_to_the_driver() {
+        for url in [
+            "postgres://u:pw@host:5432/db",
+            "postgresql://host/db?sslmode=require&table=ledger.claims&pooler=transaction&connections=3",
+            "mysql://u:pw@host/db?table=claims&ssl-mode=disabled&purge_every=3600",
+            "mariadb://u@host/db",
+            "sqlite://orders.db",
+            "sqlite:///var/lib/orders.db?table=claims",
+        ] {
+            assert!(connect(url).is_ok(), "{url}");
+        }
+        for (url, expected) in [
+            ("postgres:host/db", "two slashes"),
+            ("postgres://host/db?table=", "is not the name of a table"),
+            ("postgres://host/db?table=A", "`A` is not the name of a table"),
+            ("postgres://host/db?table=a&table=b", "`table` is given twice"),
+            ("postgres://host/db?connections=0", "`connections` is at least 1"),
+            ("postgres://host/db?connections=many", "`connections` is not a number"),
+            ("postgres://host/db?purge_every=0", "a purge every 0ns cannot be"),
+            ("postgres://host/db?pooler=statement", "`pooler` is `transaction` or `session`"),
+            ("mysql://host/db?pooler=transaction", "PostgreSQL's alone"),
+            ("sqlite://", "SQLite takes a file"),
+            ("sqlite://:memory:", "`memory:` is the store in memory"),
+            ("sqlite://orders.db?mode=ro", "no parameters of its own"),
+        ] {
+            assert!(refusal(url).contains(expected), "{url}: {}", refusal(url));
+        }
+        for url in [
+            "postgres://u:pa55w0rd@host:port/db",
+            "postgres://u:pa55w0rd/x@host/db",
+            "postgres://u:pa55w0rd@host/db?sslmode=pa55w0rd",
+            "postgres://u@host/db?connections=pa55w0rd",
+            "postgres://u@host/db?pooler=pa55w0rd",
+            "mysql://u:pa55w0rd@host:port/db",
+            "mysql://u:pa55w0rd@host/db?ssl-mode=pa55w0rd",
+            "sqlite://x?key=pa55w0rd",
+        ] {
+            assert!(!refusal(url).contains("pa55w0rd"), "{}", refusal(url));
+        }
+        let described = format!("{:?}", connect("postgres://u:pa55w0rd@host/db?table=claims").unwrap());
+        assert!(described.contains("claims") && !described.contains("pa55w0rd"), "{described}");
+    }
+}

@@ -122,8 +122,12 @@ pub enum Pooler {
     /// Nothing, or a pooler that gives each client a server for as long as it is connected.
     Session,
     /// A pooler that may send each transaction to another server, as PgBouncer does with
-    /// `pool_mode = transaction`. Then no statement is prepared: each is sent whole, parsed and
-    /// planned anew, and its texts go over the wire in twice their size, as hex digits.
+    /// `pool_mode = transaction`. Then no statement is prepared: each is sent whole, in one message.
+    /// It costs no trip, but the server parses and plans each anew, and texts take twice their size on
+    /// the wire, as hex digits.
+    ///
+    /// A pool of your own needs `extra_float_digits(None)` among its options, or PgBouncer hangs up;
+    /// one that is opened by its address has that.
     Transaction,
 }
 
@@ -175,4 +179,26 @@ pub enum InvalidSql {
         /// The interval as given.
         interval: Duration,
     },
+}
+
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder() -> SqlBuilder<sqlx::Sqlite> {
+        SqlBuilder::new(Box::new(|| unreachable!("nothing is dialled")))
+    }
+
+    #[test]
+    fn names_and_limits_are_checked_when_built() {
+        assert!(builder().table("ledger.claims").purge_every(SHORTEST_INTERVAL).build().is_ok());
+        assert!(matches!(builder().table("a;b").build(), Err(InvalidSql::Table { .. })));
+        for limit in [Duration::ZERO, Duration::from_secs(301), Duration::MAX] {
+            assert!(matches!(builder().request_timeout(limit).build(), Err(InvalidSql::Timeout { .. })));
+            assert!(matches!(builder().acquire_timeout(limit).build(), Err(InvalidSql::Timeout { .. })));
+        }
+        let often = builder().purge_every(Duration::from_millis(999)).build();
+        assert!(matches!(often, Err(InvalidSql::Interval { .. })));
+    }
 }

@@ -1,7 +1,5 @@
 //! What the store asks of a database: its statements, one way to run them, and what its refusals mean.
 
-use std::fmt::Write as _;
-
 use futures_util::TryStreamExt as _;
 use sqlx::error::{BoxDynError, DatabaseError};
 use sqlx::{
@@ -187,9 +185,26 @@ pub(super) fn fill(statement: &str, mut write: impl FnMut(&mut String, usize)) -
         match part[..digits].parse::<usize>() {
             Ok(number @ 1..) => write(&mut filled, number - 1),
             // Our statements have none; whatever it is, the server is to see it.
-            _ => drop(write!(filled, "${}", &part[..digits])),
+            _ => {
+                filled.push('$');
+                filled.push_str(&part[..digits]);
+            }
         }
         filled.push_str(&part[digits..]);
     }
     filled
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(test)]
+mod tests {
+    use super::fill;
+
+    #[test]
+    fn placeholders_are_filled_by_number_and_whatever_is_filled_in_is_not_looked_at() {
+        let filled =
+            fill("a = $1 AND b = $12::bigint, $2", |text, index| text.push_str(&format!("<$1 {index}>")));
+        assert_eq!(filled, "a = <$1 0> AND b = <$1 11>::bigint, <$1 1>");
+        assert_eq!(fill("no $ and $0 nor $x", |_, _| unreachable!()), "no $ and $0 nor $x");
+    }
 }

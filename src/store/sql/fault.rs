@@ -24,15 +24,14 @@ pub enum Meaning {
     Mend(&'static str),
 }
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) const GRANT: &str =
     "grant the role SELECT, INSERT, UPDATE and, to purge, DELETE on the table, and USAGE on its schema";
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) const LOGIN: &str = "check the user, the password and from where it may connect";
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) const NO_DATABASE: &str = "check the name of the database: is there one?";
 pub(super) const STATEMENT: &str = "it does not take our statement: is the table as `sql::schema` has it?";
-#[cfg(feature = "postgres")]
-pub(super) const ENCODING: &str = "the database must have the encoding UTF8";
-#[cfg(feature = "sqlite")]
-pub(super) const FILE: &str = "check the file and its folder: a database, there, and writable?";
 const SETTING: &str = "check the address and the files that it names";
 
 impl<DB: Dialect> Session<DB> {

@@ -37,7 +37,86 @@ use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Versio
 use crate::key::Key;
 use crate::task;
 
-/// A [`Store`] in PostgreSQL, SQLite, MySQL or MariaDB.
+/// A [`Store`] in PostgreSQL, SQLite, MySQL or MariaDB: `Sql<sqlx::Postgres>`, `Sql<sqlx::Sqlite>`,
+/// `Sql<sqlx::MySql>`.
+///
+/// ```
+/// # #[cfg(feature = "postgres")] {
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use pushonce::store::Sql;
+///
+/// // By its address, as `store::connect("postgres://me@host/orders?table=ledger.pushonce")` has it,
+/// // or on the pool that the handlers use too:
+/// let pool = sqlx::PgPool::connect_lazy("postgres://me@host/orders")?;
+/// let store = Sql::builder(pool).table("ledger.pushonce").build()?;
+/// # let _: Sql<sqlx::Postgres> = store;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// **When to choose it.** PostgreSQL or MySQL where the service has such a database anyway, above all
+/// where the handler's effects are in the same one: then effect and record are committed in one
+/// transaction, which closes the gap that every other store leaves. SQLite where one machine is enough:
+/// it is the embedded durable store, with nothing to run beside the program.
+///
+/// **What it guarantees.** An acknowledged write survives a crash of the client and of the server. With
+/// SQLite, opened by its address, it survives SIGKILL and a loss of power (WAL with `synchronous = FULL`,
+/// as far as the disk tells the truth), and any number of processes on the machine may share the file.
+/// [`check`](super::Maintain::check) refuses a server that is set up to lose what it has acknowledged.
+///
+/// **What it does not.** One dedup domain is one primary. A replica that is promoted without having all
+/// that was acknowledged (asynchronous replication), or a backup that is restored, brings an older record
+/// back: a done key may run again. A holder whose record went back is fenced out all the same. SQLite on
+/// a network file system is not supported: its locks are not reliable there.
+///
+/// **How it swaps.** One row for each key, and one statement for each call, outside any transaction:
+/// insert where nothing stands, or update where the token is the one that was seen. The token is the
+/// version. There is no `SELECT .. FOR UPDATE`, and no connection is held while work runs. It holds at
+/// READ COMMITTED and above; a deadlock or a serialization failure is an error that wrote nothing, and the
+/// lease tries again from the start. Names of keys are compared as bytes.
+///
+/// **Trips.** Each call is one, also the claim of a duplicate: PostgreSQL and SQLite say what stands in
+/// the answer of the lost insert. MySQL is asked once more. The first call of a process looks at the table
+/// first, and the first use of a statement on a connection prepares it. A pool that tests each connection
+/// before it gives it out, as sqlx's pools do unless told otherwise, doubles the trips:
+/// `test_before_acquire(false)` on a pool of your own; one that is opened by its address asks only after
+/// an idle second.
+///
+/// **Whose clock.** Ages are counted by the server, from the clock at the statement, in UTC whatever the
+/// session says. With SQLite it is the machine's clock, to the millisecond.
+///
+/// **The table** is made by you, with the text of [`schema`] or by [`create_table`](Self::create_table);
+/// the program needs no right to DDL. The first call looks whether it is there and of the right version.
+/// SQLite is different when it is opened by its address: file and table are made by themselves.
+///
+/// **Retention.** Every write counts anew when the row may be deleted, by the server's clock. A database
+/// deletes nothing by itself: switch on [`purge_every`](SqlBuilder::purge_every), or have somebody call
+/// [`purge_expired`](super::Maintain::purge_expired). No answer depends on it. On PostgreSQL retention is
+/// counted in steps of four hours, downwards, which keeps its updates cheap.
+///
+/// **Each call makes one attempt**, bounded by [`request_timeout`](SqlBuilder::request_timeout), of which
+/// it waits for a connection no longer than [`acquire_timeout`](SqlBuilder::acquire_timeout). A call that
+/// is dropped closes its connection rather than leave it half-read in the pool.
+///
+/// # Addresses
+///
+/// `postgres://` and `postgresql://`, `mysql://` and `mariadb://`, `sqlite://file`; with these parameters
+/// of ours, and for the servers any that sqlx knows (`sslmode`, ..):
+///
+/// | parameter | meaning |
+/// |---|---|
+/// | `table` | the table, perhaps with its schema; `pushonce` unless given |
+/// | `connections` | the most of them: 5 unless given, 1 for SQLite, where writers stand in line anyway |
+/// | `purge_every` | seconds between two purges; never unless given |
+/// | `pooler` | `transaction` for a pooler in that mode before PostgreSQL: see [`Pooler`] |
+///
+/// # In the handler's own transaction
+///
+/// The pool must be of the same database as the store's. With SQLite begin the transaction with
+/// `BEGIN IMMEDIATE`: one that reads first and writes later is told that the file is busy whenever
+/// somebody else has written in between.
 pub struct Sql<DB: Dialect> {
     session: Arc<Session<DB>>,
     /// Whether it makes its table, as an embedded store does.

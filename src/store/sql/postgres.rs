@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgQueryResult, PgSeverity};
 
 use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, fill, run};
-use super::fault::{ENCODING, GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
+use super::fault::{GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::connect::{ConnectError, malformed};
 use crate::store::{BoxFuture, tls};
@@ -16,9 +16,17 @@ use crate::store::{BoxFuture, tls};
 /// The clock when the row is looked at, not when the transaction began.
 const COLUMNS: &str = "name, token, document, \
     (greatest(extract(epoch FROM clock_timestamp() - written_at), 0) * 1000000)::bigint::text";
-const UNTIL: &str = "clock_timestamp() + $4::bigint * interval '1 microsecond'";
+/// What is kept for a day and more is kept up to four hours less, so that a claim and its completion
+/// nearly always have one value here: an update that changes what is indexed costs a new entry in
+/// every index. The day that every retention adds has room for it.
+const UNTIL: &str = "CASE WHEN $4::bigint < 86400000000 \
+    THEN clock_timestamp() + $4::bigint * interval '1 microsecond' \
+    ELSE date_bin('4 hours', clock_timestamp() + $4::bigint * interval '1 microsecond', 'epoch') END";
 /// Those who create tables take turns by this lock: two `IF NOT EXISTS` at once can fail.
 const CREATING: i64 = 0x7075_7368_6f6e_6365;
+const ENCODING: &str = "the database must have the encoding UTF8";
+const POOLER: &str = "is there a pooler in transaction mode before it? Say so: `pooler(Pooler::Transaction)`, \
+    or `pooler=transaction` in the address";
 
 impl Speaks for Postgres {
     const TELLS: bool = true;
@@ -118,6 +126,7 @@ COMMENT ON TABLE {table} IS '{LABEL}';
             _ if ended => Meaning::Open,
             ("42P01" | "42703" | "3F000", _) => Meaning::NoTable,
             ("42501", _) => Meaning::Mend(GRANT),
+            ("26000" | "42P05", _) => Meaning::Mend(POOLER),
             ("22021" | "22P05", _) => Meaning::Mend(ENCODING),
             ("40003", _) => Meaning::Open,
             // An error undoes its statement. Also 25006: a standby that is about to be promoted.
@@ -130,7 +139,10 @@ COMMENT ON TABLE {table} IS '{LABEL}';
     fn options(url: &str) -> Result<Options<Self>, ConnectError> {
         tls::install();
         // What it says may repeat a part of the address.
-        PgConnectOptions::from_str(url).map_err(|_| malformed("the driver of PostgreSQL does not take it"))
+        let options = PgConnectOptions::from_str(url);
+        let options = options.map_err(|_| malformed("the driver of PostgreSQL does not take it"))?;
+        // We read no floats, and PgBouncer hangs up on whoever asks for their digits.
+        Ok(options.extra_float_digits(None))
     }
 }
 

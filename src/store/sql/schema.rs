@@ -27,10 +27,60 @@ const PAUSE: Duration = Duration::from_millis(40);
 ///
 /// The role of the program needs SELECT, INSERT, UPDATE and, to purge, DELETE on the table.
 ///
+/// PostgreSQL:
+///
 /// ```
 /// # #[cfg(feature = "postgres")] {
-/// let ddl = pushonce::store::sql::schema::<sqlx::Postgres>("ledger.pushonce")?;
-/// assert!(ddl.starts_with(r#"CREATE TABLE IF NOT EXISTS "ledger"."pushonce" ("#));
+/// # use pushonce::store::sql::schema;
+/// assert_eq!(schema::<sqlx::Postgres>("ledger.pushonce")?, r#"
+/// CREATE TABLE IF NOT EXISTS "ledger"."pushonce" (
+///     name       text        COLLATE "C" PRIMARY KEY,
+///     token      text        NOT NULL,
+///     document   text        NOT NULL,
+///     written_at timestamptz NOT NULL,
+///     expires_at timestamptz NOT NULL
+/// );
+/// CREATE INDEX IF NOT EXISTS "pushonce_expires_at" ON "ledger"."pushonce" (expires_at);
+/// COMMENT ON TABLE "ledger"."pushonce" IS 'pushonce schema 1';
+/// "#.trim_start());
+/// # }
+/// # Ok::<(), pushonce::store::sql::InvalidSql>(())
+/// ```
+///
+/// SQLite:
+///
+/// ```
+/// # #[cfg(feature = "sqlite")] {
+/// # use pushonce::store::sql::schema;
+/// assert_eq!(schema::<sqlx::Sqlite>("pushonce")?, r#"
+/// CREATE TABLE IF NOT EXISTS "pushonce" (
+///     name       TEXT NOT NULL PRIMARY KEY COLLATE BINARY, /* pushonce schema 1 */
+///     token      TEXT NOT NULL,
+///     document   TEXT NOT NULL,
+///     written_at TEXT NOT NULL,
+///     expires_at TEXT NOT NULL
+/// );
+/// CREATE INDEX IF NOT EXISTS "pushonce_expires_at" ON "pushonce" (expires_at);
+/// "#.trim_start());
+/// # }
+/// # Ok::<(), pushonce::store::sql::InvalidSql>(())
+/// ```
+///
+/// MySQL and MariaDB:
+///
+/// ```
+/// # #[cfg(feature = "mysql")] {
+/// # use pushonce::store::sql::schema;
+/// assert_eq!(schema::<sqlx::MySql>("pushonce")?, r#"
+/// CREATE TABLE IF NOT EXISTS `pushonce` (
+///     name       VARBINARY(255) NOT NULL PRIMARY KEY,
+///     token      CHAR(32)       CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+///     document   LONGTEXT       CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+///     written_at DATETIME(6)    NOT NULL,
+///     expires_at DATETIME(6)    NOT NULL,
+///     INDEX (expires_at)
+/// ) ENGINE = InnoDB COMMENT = 'pushonce schema 1';
+/// "#.trim_start());
 /// # }
 /// # Ok::<(), pushonce::store::sql::InvalidSql>(())
 /// ```
@@ -64,6 +114,7 @@ impl Table {
         Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
     }
 
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -82,11 +133,13 @@ impl Table {
     }
 
     /// The schema as a literal, or else `default` as it is.
+    #[cfg(feature = "mysql")]
     pub(super) fn schema_or(&self, default: &str) -> String {
         self.schema.as_ref().map_or_else(|| default.to_owned(), |schema| format!("'{schema}'"))
     }
 
     /// The name of the index.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(super) fn index(&self) -> String {
         format!("{}_expires_at", self.name)
     }

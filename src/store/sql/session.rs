@@ -39,7 +39,7 @@ pub(super) struct Session<DB: Dialect> {
 }
 
 impl<DB: Dialect> Session<DB> {
-    /// One statement on a connection of the pool. What a lost insert says is taken for "nothing changed".
+    /// One statement on a connection of the pool. A key that is taken is no error: nothing changed.
     pub(super) async fn ask(
         &self,
         call: Call,
@@ -50,8 +50,7 @@ impl<DB: Dialect> Session<DB> {
         let mut borrowed = self.borrow(deadline).await?;
         let asked = DB::ask(&mut borrowed.connection, self.asking, statement, values);
         let answer = timeout_at(deadline, asked).await;
-        // A connection that broke is closed when it is given back.
-        borrowed.whole = answer.is_ok();
+        borrowed.whole = matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
         self.answer(call, answer.ok())
     }
 
@@ -85,7 +84,12 @@ impl<DB: Dialect> Session<DB> {
     async fn borrow(&self, deadline: Instant) -> Result<Borrowed<DB>, StoreError> {
         let deadline = deadline.min(Instant::now() + self.acquire_timeout);
         let none = || {
-            let what = format!("{}: no connection within {:?}", DB::NAME, self.acquire_timeout);
+            // The driver does not say which of the two it is.
+            let what = format!(
+                "{}: no connection within {:?}: the server does not answer, or the pool is used up",
+                DB::NAME,
+                self.acquire_timeout
+            );
             StoreError::unavailable(what)
         };
         match timeout_at(deadline, self.pool.acquire()).await {
@@ -109,9 +113,8 @@ impl<DB: Dialect> fmt::Debug for Session<DB> {
     }
 }
 
-/// A connection that goes back to the pool only if its statement was answered. One that was dropped
-/// half-way is closed: the next caller would read the answer that this one did not wait for, or wait
-/// for the lock that it still waits for.
+/// A connection that goes back to the pool only if its statement was answered. Any other is closed:
+/// the next caller would read the answer that this one did not wait for, or wait for its lock.
 struct Borrowed<DB: Database> {
     connection: PoolConnection<DB>,
     whole: bool,

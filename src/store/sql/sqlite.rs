@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteQueryResult, SqliteSynchronous};
 
 use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, run};
-use super::fault::{FILE, Meaning, STATEMENT};
+use super::fault::{Meaning, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::BoxFuture;
 use crate::store::connect::{ConnectError, malformed};
@@ -19,6 +19,7 @@ const COLUMNS: &str = "name, token, document, CAST(CAST(max(0, \
     (unixepoch('now', 'subsec') - unixepoch(written_at, 'subsec')) * 1000000) AS INTEGER) AS TEXT)";
 /// How long a writer waits for another process. Within it nobody sees an error.
 const BUSY: Duration = Duration::from_secs(4);
+const FILE: &str = "check the file and its folder: a database, there, and writable?";
 
 impl Speaks for Sqlite {
     const TELLS: bool = true;
