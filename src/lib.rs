@@ -72,6 +72,9 @@ mod manual {
     struct Decisions;
     #[doc = include_str!("../docs/spec-coverage.md")]
     struct SpecCoverage;
+    #[cfg(all(feature = "sqlite", feature = "postgres", feature = "datastore"))]
+    #[doc = include_str!("../docs/one-transaction.md")]
+    struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
 }
@@ -80,6 +83,7 @@ mod disabled;
 pub mod idempotent;
 mod key;
 mod lease;
+pub mod maintain;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]
@@ -94,7 +98,10 @@ pub mod verbs;
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
 pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
-pub use self::lease::{History, Lease, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::lease::{
+    AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
+    TimedOut,
+};
 pub use self::pubsub::{
     Ack, Delivery, Failure, KeyRule, Outcome, PubSub, attribute, json_pointer, key_fn, message_id, outcome_of,
 };

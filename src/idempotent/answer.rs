@@ -14,7 +14,7 @@ use super::handler::{HandlerFailed, inside};
 use super::keys::Unkeyed;
 use super::report::{self, Report};
 use crate::key::{Consumer, Key};
-use crate::lease::{Lease, Place, RunError, Skip};
+use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
@@ -134,6 +134,10 @@ impl Answering {
 
 /// A handler that answered a failure, or a service that returned an error.
 fn worked(error: BoxError) -> Judged {
+    if let Some(AfterCommit { source }) = error.downcast_ref() {
+        let answered = source.downcast_ref().map(|failed: &HandlerFailed| failed.status);
+        return Judged { answered, ..Judged::new(outcome_of(&*error), error) };
+    }
     match error.downcast::<HandlerFailed>() {
         Ok(mut failed) => {
             let (verdict, response) = (failed.verdict(), std::mem::take(&mut failed.response));

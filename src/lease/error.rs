@@ -1,5 +1,8 @@
 //! Why work was not run, or did not succeed.
 
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::key::{InvalidKey, Key};
@@ -33,6 +36,10 @@ pub enum RunError {
     /// The process is shutting down: the work was not started, or was cancelled. Nack.
     #[error("not done")]
     Shutdown(#[source] Shutdown),
+    /// The work was to complete its key in a transaction of its own, which is not committed, or nobody
+    /// knows whether it is. Nack, whatever the work itself has said.
+    #[error("the work's own transaction")]
+    Commit(#[source] CommitError),
 }
 
 /// Why work was skipped.
@@ -62,7 +69,67 @@ fn told(receipt: Option<&Receipt>) -> String {
     format!(" by {message} of {delivery} at {} µs since the epoch", receipt.at)
 }
 
-/// A key that is used in a way that cannot work. Nothing was started; answer 500.
+/// Why a transaction of the work's own did not complete its key.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The key cannot be completed in this way. Rolled back, or to be rolled back; mend the program.
+    Misuse(Misuse),
+    /// The key is this lease's no more: somebody has taken it over, or it is completed already. Rolled
+    /// back, or to be rolled back; what stands is left as it is.
+    FencedOut {
+        /// The key.
+        key: Key,
+    },
+    /// Nothing was committed, and nothing will be. The key is released when the work has ended.
+    RolledBack {
+        /// What the store said; `None` where the work never came to commit.
+        source: Option<Arc<StoreError>>,
+    },
+    /// The answer to the commit was lost: it is committed, or is not, or will be. When the work has
+    /// ended, the record is asked; only if that gives no answer either does this come out.
+    Unknown {
+        /// What the store said; `None` where the work was to commit by itself.
+        source: Option<Arc<StoreError>>,
+    },
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(_) => f.write_str("nothing was committed"),
+            Self::FencedOut { key } => write!(
+                f,
+                "nothing was committed: `{key}` is this lease's no more, since somebody has taken it over or it is completed already"
+            ),
+            Self::RolledBack { .. } => f.write_str("nothing was committed"),
+            Self::Unknown { .. } => f.write_str("nobody knows whether it is committed"),
+        }
+    }
+}
+
+impl Error for CommitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Misuse(misuse) => Some(misuse),
+            Self::FencedOut { .. } => None,
+            Self::RolledBack { source } | Self::Unknown { source } => {
+                source.as_deref().map(|error| error as &(dyn Error + 'static))
+            }
+        }
+    }
+}
+
+/// Work that failed after it had committed its key in a transaction of its own: the key is recorded, so
+/// ack. What the work meant to do after the commit is not done, and is not tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("committed and recorded, but what followed it failed")]
+pub struct AfterCommit {
+    /// How the work ended.
+    pub source: BoxError,
+}
+
+/// A key that is used in a way that cannot work. Nothing was started, or it was rolled back; answer 500.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misuse {
@@ -85,6 +152,14 @@ pub enum Misuse {
     Reentrant {
         /// The key.
         key: Key,
+    },
+    /// The key cannot be completed in a transaction of the work's own, which was rolled back.
+    #[error("`{key}` cannot be completed in this transaction: {why}")]
+    Transaction {
+        /// The key.
+        key: Key,
+        /// Why not, and what to do instead.
+        why: &'static str,
     },
     /// A setting that cannot be meant.
     #[error("{0}")]

@@ -8,7 +8,8 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
-use super::Claim;
+use super::handover::Handover;
+use super::{Claim, Note, Transacted};
 use crate::key::{Key, hex};
 use crate::store::record::{Ended, Record, Verb};
 use crate::time::{Clock, Stopwatch, micros};
@@ -27,8 +28,8 @@ pub enum History {
         /// Runs that began and were not recorded.
         runs: u32,
     },
-    /// The last run crashed, panicked, was cancelled, or its lease lapsed: it may have had its
-    /// effect, and may even still be at work.
+    /// The last run crashed, panicked, was cancelled, or its lease lapsed, or an operator reset its
+    /// key: it may have had its effect, and may even still be at work.
     Unknown {
         /// Runs that began and were not recorded.
         runs: u32,
@@ -51,11 +52,13 @@ impl History {
 ///
 /// A handle; clones speak of the same lease.
 #[derive(Debug, Clone)]
-pub struct Lease(Arc<Shared>);
+pub struct Lease(pub(super) Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
-    key: Key,
+pub(super) struct Shared {
+    pub(super) key: Key,
+    /// Not where `PUSHONCE_DISABLED` is set.
+    pub(super) guarded: bool,
     fence: u64,
     history: History,
     own: Span,
@@ -63,6 +66,7 @@ struct Shared {
     entity: Option<Span>,
     gone: Notify,
     lost: AtomicBool,
+    pub(super) handover: Handover,
 }
 
 /// How long a claim excludes others, and since when.
@@ -101,12 +105,14 @@ impl Lease {
         let record = claim.record();
         Self(Arc::new(Shared {
             key: claim.place().key.clone(),
+            guarded: true,
             fence: record.fence,
             history: History::of(record),
             own: Span::of(claim),
             entity: entity.map(Span::of),
             gone: Notify::new(),
             lost: false.into(),
+            handover: Handover::default(),
         }))
     }
 
@@ -114,12 +120,14 @@ impl Lease {
     pub(crate) fn unguarded(key: &Key, length: Duration, clock: &Arc<dyn Clock>) -> Self {
         Self(Arc::new(Shared {
             key: key.clone(),
+            guarded: false,
             fence: micros(clock.wall()),
             history: History::Fresh,
             own: Span { length, since: Mutex::new(Stopwatch::start(clock)) },
             entity: None,
             gone: Notify::new(),
             lost: false.into(),
+            handover: Handover::default(),
         }))
     }
 
@@ -193,6 +201,21 @@ impl Lease {
         if let Some(span) = span {
             *span.since() = since.clone();
         }
+    }
+
+    /// Ends when the work asks for the claim, to complete the key in a transaction of its own.
+    pub(crate) async fn asked(&self) {
+        self.0.handover.asked().await;
+    }
+
+    /// Gives the claim to the work that has asked for it. Nobody else may write by it until the work has ended.
+    pub(crate) fn give(&self, claim: &Claim, note: &Note) {
+        self.0.handover.give(claim, note);
+    }
+
+    /// The work has ended: what became of its own transaction, if it had one. From here on there can be none.
+    pub(crate) fn close(&self) -> Option<Box<Transacted>> {
+        self.0.handover.close()
     }
 
     /// Somebody else holds the key.

@@ -4,16 +4,20 @@
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
 mod claim;
+mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod error;
 mod handle;
+mod handover;
 mod machine;
+mod operator;
 #[cfg(feature = "contract")]
 pub mod planted;
 #[cfg(not(feature = "contract"))]
 pub(crate) mod planted;
 mod settle;
+mod status;
 mod undo;
 
 use std::panic::AssertUnwindSafe;
@@ -24,10 +28,15 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
-pub use self::error::{Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::commit::Completion;
+pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
+pub(crate) use self::handover::Transacted;
+pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
+pub use self::operator::{Inspected, Reset, inspect, reset};
+pub use self::status::Status;
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
 use crate::random;

@@ -74,7 +74,7 @@ impl Claim {
         Err(failed.unwrap_or_else(|| StoreError::unanswered(format!("not stored in {TRIES} tries"))))
     }
 
-    fn step(&self, op: &Op) -> Step {
+    pub(super) fn step(&self, op: &Op) -> Step {
         if planted(Fault::LeaseGuardOnComplete) && matches!(op, Op::Complete(_)) && self.left().is_zero() {
             return Step::Answer(Commit::FencedOut);
         }

@@ -7,7 +7,7 @@ use http::{HeaderName, StatusCode};
 use tracing::Level;
 
 use crate::key::InvalidKey;
-use crate::lease::{Misuse, RunError, Shutdown, Skip, TimedOut};
+use crate::lease::{AfterCommit, CommitError, Misuse, RunError, Shutdown, Skip, TimedOut};
 use crate::store::StoreError;
 
 /// The header that every answer of the layer carries: the [`Outcome`]'s name.
@@ -18,7 +18,8 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("pushonce-outcome"
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The handler answered 2xx and the key is recorded. Acked.
+    /// The handler answered 2xx and the key is recorded; or it committed the key in a transaction of
+    /// its own, whatever it answered then. Acked.
     Ran,
     /// The key was recorded before; the handler did not run. Acked.
     Duplicate,
@@ -33,7 +34,7 @@ pub enum Outcome {
     /// `at_most_once`: the work failed or crashed after its mark and will not run again.
     Lost,
     /// The store, a budget or a shutdown stood in the way, and the handler did not run; or a shutdown
-    /// cut it off. Nacked.
+    /// cut it off; or its own transaction was fenced out, or nobody knows of it. Nacked.
     Unavailable,
     /// The program is wrong: the key rule failed, or the key is used by two verbs. Nacked.
     Misuse,
@@ -170,6 +171,21 @@ fn known(error: &(dyn Error + 'static)) -> Option<Verdict> {
     }
     if let Some(RunError::Skipped(skip)) = error.downcast_ref::<RunError>() {
         return known(skip);
+    }
+    if let Some(error) = error.downcast_ref::<CommitError>() {
+        return Some(match error {
+            CommitError::Misuse(misuse) => return known(misuse),
+            CommitError::RolledBack { .. } => {
+                Verdict::new(Outcome::Failed, StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            CommitError::FencedOut { .. } | CommitError::Unknown { .. } => {
+                Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE)
+            }
+        });
+    }
+    // Recorded, so a nack would change nothing; but nobody will do what was to follow.
+    if error.is::<AfterCommit>() {
+        return Some(Verdict::new(Outcome::Ran, StatusCode::OK).at(Level::ERROR));
     }
     if error.is::<StoreError>() {
         return Some(Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE));

@@ -1,13 +1,6 @@
 //! What an address consists of, for the stores whose driver reads none.
 
-use super::connect::{ConnectError, malformed};
-
-/// A short plain word, which is no secret.
-pub(super) fn plain(name: &str) -> Option<&str> {
-    let fits = (1..=20).contains(&name.len())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
-    fits.then_some(name)
-}
+use super::connect::{ConnectError, malformed, plain};
 
 /// An address of the form `scheme://place/name?parameter=value&..`, for stores whose driver reads none.
 pub(super) struct Address<'a> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::address::plain;
 use super::{BoxError, Maintain, Memory, Store};
 
 const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, `rediss://host`, \
@@ -135,6 +134,13 @@ fn spelled(scheme: Option<&str>) -> String {
 
 pub(super) fn malformed(what: impl Into<String>) -> ConnectError {
     ConnectError::Malformed { what: what.into() }
+}
+
+/// A short plain word, which is no secret.
+pub(super) fn plain(name: &str) -> Option<&str> {
+    let fits = (1..=20).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
+    fits.then_some(name)
 }
 
 #[cfg(test)]

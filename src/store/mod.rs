@@ -1,8 +1,10 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+#[cfg(any(feature = "datastore", feature = "bucket-s3", feature = "bucket-gcs"))]
 mod address;
 #[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
 mod bucket;
+mod cached;
 #[cfg(feature = "testing")]
 pub mod chaos;
 mod completes;
@@ -20,6 +22,7 @@ mod datastore;
 mod document;
 mod maintain;
 mod memory;
+mod metered;
 pub mod record;
 #[cfg(feature = "redis")]
 mod redis;
@@ -42,12 +45,14 @@ use std::time::Duration;
 
 #[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
 pub use self::bucket::{Bucket, BucketBuilder, InvalidBucket};
-pub use self::completes::Completes;
+pub use self::cached::Cached;
+pub use self::completes::{Commits, Completes};
 pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]
 pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
+pub use self::metered::{Metered, Tally, Totals, Trips};
 pub use self::record::Record;
 #[cfg(feature = "redis")]
 pub use self::redis::{InvalidRedis, Redis, RedisBuilder};

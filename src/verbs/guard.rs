@@ -11,7 +11,8 @@ use super::plan::{Plan, Ran, Reply};
 use super::settings::Settings;
 use super::settle::{self, settle};
 use super::told::{OnUncertain, Told};
-use super::watch::{End, Panic, watch};
+use super::transaction;
+use super::watch::{End, Held, Panic, watch};
 use crate::disabled::disabled;
 use crate::lease::{Claim, Lease, Misuse, RunError, Shutdown};
 use crate::store::BoxError;
@@ -70,9 +71,13 @@ where
     // The call itself may panic too, so it is made inside of the future.
     let handle = lease.clone();
     let work = Box::pin(holding(&plan, caught(async move { work(handle).await })));
-    let held = (&mut claim, entity.as_mut(), &lease);
+    let held = Held { claim: &mut claim, entity: entity.as_mut(), lease: &lease, note: &plan.note };
     let end = watch(work, Some(held), &plan.settings, &mut reply).await;
-    settle(claim, entity, end, plan, reply).await;
+    match lease.close() {
+        None => settle(claim, entity, end, plan, reply).await,
+        // Rare, so its state is not carried by all others.
+        Some(transacted) => Box::pin(transaction::settle(transacted, claim, entity, end, plan, reply)).await,
+    }
 }
 
 /// The work alone: nothing is claimed or recorded. With the time limit and the shutdown of guarded work.

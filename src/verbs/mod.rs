@@ -16,6 +16,7 @@ pub(crate) mod plan;
 mod settings;
 mod settle;
 mod told;
+mod transaction;
 pub(crate) mod watch;
 
 use std::sync::Arc;

@@ -21,10 +21,12 @@ const SLOWEST: Duration = Duration::from_secs(30);
 /// Work that did not succeed: what its caller is told, and what becomes of its claim.
 pub(super) struct Unsuccessful {
     pub(super) error: RunError,
-    fate: Fate,
+    pub(super) fate: Fate,
 }
 
-enum Fate {
+/// What becomes of the claim of work that did not succeed.
+#[derive(Clone, Copy)]
+pub(super) enum Fate {
     Released(Ended),
     /// As if it had never been claimed.
     Undone,
@@ -38,6 +40,7 @@ pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
         End::Done(value) => return Ok(value),
         End::NotStarted(error) => (error, Fate::Undone),
         End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
+        End::Misused(misuse) => (RunError::Misuse(misuse), Fate::Released(Ended::Failed)),
         End::Panicked(message) => {
             (RunError::Work(Panicked { message }.into()), Fate::Released(Ended::Unknown))
         }
@@ -123,12 +126,12 @@ pub(super) async fn settle<T, R: Reply<T>>(
 }
 
 /// Stores it before the answer, or `None`.
-async fn in_time(claim: &mut Claim, op: &Op) -> Option<Commit> {
+pub(super) async fn in_time(claim: &mut Claim, op: &Op) -> Option<Commit> {
     within(PATIENCE, pin!(through(claim, op))).await
 }
 
 /// Stores it after the answer.
-async fn told_late(claim: &mut Claim, op: &Op) {
+pub(super) async fn told_late(claim: &mut Claim, op: &Op) {
     let commit = through(claim, op).await;
     let key = &claim.place().key;
     let completes = matches!(op, Op::Complete(_));
@@ -141,7 +144,7 @@ async fn told_late(claim: &mut Claim, op: &Op) {
 }
 
 /// Writes until the store takes it.
-async fn through(claim: &mut Claim, op: &Op) -> Commit {
+pub(super) async fn through(claim: &mut Claim, op: &Op) -> Commit {
     let mut nap = Duration::from_millis(50);
     loop {
         let error: StoreError = match claim.write(op).await {

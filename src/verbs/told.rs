@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::plan::{Plan, Ran, Reply};
 use super::watch::unhurt;
 use crate::key::Key;
-use crate::lease::{Lease, Place, RunError, Skip};
+use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
 use crate::store::record::{Progress, Verb};
 
 /// A hook that is told of a key whose work succeeded although nobody recorded it.
@@ -48,6 +48,9 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
             Ok(Ran { uncertain: Some(why), .. }) => {
                 tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
                 unhurt(|| drop(hook.inspect(|hook| hook(key))));
+            }
+            Err(RunError::Work(error)) if error.is::<AfterCommit>() => {
+                tracing::error!(event = "ran", %key, error = &**error as &(dyn std::error::Error + 'static), "committed; what was to follow is not done");
             }
             Err(error) if verb == Verb::AtMostOnce && (began || is_lost(error)) => {
                 tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");

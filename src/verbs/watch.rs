@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::Reply;
 use super::settings::Settings;
-use crate::lease::{Claim, Commit, Lease, Part, RunError, claim_limit};
+use crate::lease::{Claim, Commit, Lease, Misuse, Note, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
 use crate::task;
 use crate::time::at_once;
 
-/// How long work that ended waits for a renewal in flight. Crossing it costs the completion a trip,
+/// How long work that ended, or that asks for its claim, waits for a renewal in flight. Crossing it costs the completion a trip,
 /// no more, so a store that hangs need not hold up the answer.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -25,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
+    /// Its own transaction could not complete this key, and was rolled back.
+    Misused(Misuse),
     NotStarted(RunError),
     Panicked(String),
     TimedOut(Duration),
@@ -46,7 +48,12 @@ impl<T> End<T> {
 }
 
 /// What the work holds: its key, the entity that it needs besides, and the lease that it sees.
-pub(super) type Held<'a> = (&'a mut Claim, Option<&'a mut Claim>, &'a Lease);
+pub(super) struct Held<'a> {
+    pub(super) claim: &'a mut Claim,
+    pub(super) entity: Option<&'a mut Claim>,
+    pub(super) lease: &'a Lease,
+    pub(super) note: &'a Note,
+}
 
 /// What a panic carries.
 pub(super) type Panic = Box<dyn Any + Send>;
@@ -70,13 +77,15 @@ pub(super) async fn watch<T, R: Reply<T>>(
 /// The same, for work that takes its time. Boxed by its caller, which then carries little for work that does not.
 async fn watch_on<T, R: Reply<T>>(
     mut work: BoxFuture<'_, Result<Result<T, BoxError>, Panic>>,
-    held: Option<Held<'_>>,
+    mut held: Option<Held<'_>>,
     settings: &Settings,
     reply: &mut R,
 ) -> End<T> {
     let stop = CancellationToken::new();
-    // Boxed, since most work is not renewed and should not carry its state.
-    let mut keeper = held.filter(|_| settings.renew).map(|held| Box::pin(keep_all(held, settings, &stop)));
+    let lease = held.as_ref().map(|held| held.lease);
+    // Boxed, since most work is neither renewed nor commits by itself, and should not carry its state.
+    let attend = |held| Box::pin(attend(held, settings, &stop));
+    let mut keeper = if settings.renew { held.take().map(attend) } else { None };
     let mut late = pin!(late(settings.work_timeout));
     let mut cancelled = pin!(task::cancelled());
     let mut closed = pin!(reply.closed());
@@ -88,6 +97,7 @@ async fn watch_on<T, R: Reply<T>>(
             limit = &mut late => break End::TimedOut(limit),
             () = &mut cancelled => break End::Cancelled,
             Some(()) = OptionFuture::from(keeper.as_mut()) => keeper = None,
+            () = asked(lease), if held.is_some() => keeper = held.take().map(attend),
             () = &mut closed, if !gone => gone = true,
         }
     };
@@ -112,38 +122,71 @@ pub(super) fn unhurt(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }
 
-/// Renews the key's lease, and the entity's.
-async fn keep_all((claim, entity, lease): Held<'_>, settings: &Settings, stop: &CancellationToken) {
+/// Ends when the work asks for its claim; never without a lease.
+async fn asked(lease: Option<&Lease>) {
+    match lease {
+        Some(lease) => lease.asked().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Renews the key's lease, and the entity's, and gives the key's claim to work that asks for it.
+async fn attend(held: Held<'_>, settings: &Settings, stop: &CancellationToken) {
+    let Held { claim, entity, lease, note } = held;
     let key = async {
         // A mark excludes others for its ttl and is never taken over, so there is nothing to renew.
-        if settings.verb != Verb::AtMostOnce {
+        if settings.renew && settings.verb != Verb::AtMostOnce {
             keep(claim, Part::Key, lease, settings, stop).await;
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = lease.asked() => lease.give(claim, note),
         }
     };
     let entity = async {
-        if let Some(entity) = entity {
+        if let Some(entity) = entity.filter(|_| settings.renew) {
             keep(entity, Part::Entity, lease, settings, stop).await;
         }
     };
     tokio::join!(key, entity);
 }
 
-/// Renews the lease every third of it, until told to stop, until `max_hold`, or until it is lost.
+/// Renews the lease every third of it, until told to stop, until the work asks for the claim, until
+/// `max_hold`, or until it is lost.
 async fn keep(claim: &mut Claim, part: Part, lease: &Lease, settings: &Settings, stop: &CancellationToken) {
     let began = claim.since().clone();
     // Counted from when the lease was, and not from the answer: a slow store has less time to renew in.
     let next = |claim: &Claim| claim.left().saturating_sub(settings.lease / 3 * 2);
     let mut nap = next(claim);
+    // Only the key's claim is ever asked for.
+    let asked = || async move {
+        match part {
+            Part::Key => lease.asked().await,
+            Part::Entity => std::future::pending().await,
+        }
+    };
+    let hangs = || async move {
+        asked().await;
+        tokio::time::sleep(GRACE).await;
+    };
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
+            () = asked() => return,
             () = tokio::time::sleep(nap) => {}
         }
         if began.elapsed() >= settings.max_hold {
             return;
         }
-        match claim.renew().await {
+        let renewed = tokio::select! {
+            biased;
+            renewed = claim.renew() => renewed,
+            // It may land later; the completing statement then finds another version of our own claim.
+            () = hangs() => return,
+        };
+        match renewed {
             Ok(Commit::Recorded) => {
                 lease.renewed(part, claim.since());
                 nap = next(claim);

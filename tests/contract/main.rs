@@ -7,11 +7,13 @@
 mod bucket;
 #[cfg(feature = "datastore")]
 mod datastore;
+mod decorated;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(all(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod sql;
+mod waivers;
 
 #[cfg(feature = "datastore")]
 #[expect(dead_code, reason = "other tests look past the store in more ways than a deletion")]

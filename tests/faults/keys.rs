@@ -3,7 +3,8 @@
 
 use pushonce::{IntoKey, InvalidKey, Key, RunError, Skip, lock};
 
-use crate::site::{Site, on_servers};
+use crate::on_servers::on_servers;
+use crate::site::Site;
 
 on_servers! {
     all {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pushonce::store::record::State;
 use pushonce::{RunError, Skip, lock};
 
-use crate::site::{Site, on_servers};
+use crate::on_servers::on_servers;
+use crate::site::Site;
 use crate::world::{CLAIMED, DONE, LEASE, NEVER, Runs, assert_done, eventually, key, settled, standing};
 
 on_servers! {

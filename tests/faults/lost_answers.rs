@@ -11,8 +11,9 @@ use pushonce::store::record::{Ended, State};
 use pushonce::{Ack, Failure, History, IdempotentLayer, Key, RunError, Store, at_most_once, lock};
 use tower::ServiceExt as _;
 
+use crate::on_servers::on_servers;
 use crate::proxy::Proxy;
-use crate::site::{Site, on_servers};
+use crate::site::Site;
 use crate::world::{
     CLAIMED, DONE, LEASE, RELEASED, Runs, TAKEN_OVER, assert_done, key, leave_lapsed, settled,
 };

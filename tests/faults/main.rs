@@ -18,6 +18,8 @@ mod emulator;
 #[path = "../support/fake_gcs.rs"]
 #[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod fake_gcs;
+#[path = "../support/on_servers.rs"]
+mod on_servers;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod proxy;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use pushonce::{RunError, Skip, Store, lock};
 
-use crate::site::{Site, on_servers};
+use crate::on_servers::on_servers;
+use crate::site::Site;
 use crate::world::{Runs, key};
 
 const RACERS: usize = 20;

@@ -1,7 +1,7 @@
 //! A pooler in transaction mode: nothing may outlive a statement, so each call is one message.
 
 use pushonce::store::sql::Pooler;
-use pushonce::store::{Completes as _, Filter, Maintain as _, Page, Sql, Standing, Swap};
+use pushonce::store::{Commits as _, Completes as _, Filter, Maintain as _, Page, Sql, Standing, Swap};
 use pushonce::{IntoKey as _, Store as _};
 use sqlx::Postgres;
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, poll_fn};
 use pushonce::store::record::State;
-use pushonce::store::{Completes as _, Filter, Maintain as _, Page, Sql, Standing, StoreError, Swap};
+use pushonce::store::{
+    Commits as _, Completes as _, Filter, Maintain as _, Page, Sql, Standing, StoreError, Swap,
+};
 use pushonce::{IntoKey as _, Store as _};
 
 use crate::server::{Place, Server, key, record, written};

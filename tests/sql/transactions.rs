@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushonce::store::{Completes as _, Sql, StoreError, Version};
+use pushonce::store::{Commits as _, Completes as _, Sql, StoreError, Version};
 use pushonce::{IntoKey as _, Store as _};
 use sqlx::{Postgres, Transaction};
 

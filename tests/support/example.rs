@@ -15,6 +15,12 @@ pub(crate) fn example(name: &str) -> PathBuf {
             ("default", cfg!(feature = "default")),
             ("serve", cfg!(feature = "serve")),
             ("datastore", cfg!(feature = "datastore")),
+            ("redis", cfg!(feature = "redis")),
+            ("postgres", cfg!(feature = "postgres")),
+            ("sqlite", cfg!(feature = "sqlite")),
+            ("mysql", cfg!(feature = "mysql")),
+            ("bucket-s3", cfg!(feature = "bucket-s3")),
+            ("bucket-gcs", cfg!(feature = "bucket-gcs")),
             ("testing", cfg!(feature = "testing")),
             ("contract", cfg!(feature = "contract")),
         ];

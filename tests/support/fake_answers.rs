@@ -51,19 +51,26 @@ struct Wire {
     reads: Mutex<VecDeque<Instead>>,
     writes: Mutex<VecDeque<Instead>>,
     creates: Mutex<Option<(Arc<Barrier>, usize)>>,
+    dropped: Mutex<Option<&'static str>>,
     seen: Mutex<Vec<(Method, HeaderMap)>>,
 }
 
 impl FakeAnswers {
     /// A fake on a free loopback port, before `upstream` (`host:port`).
     pub(crate) async fn before(upstream: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::before_at("127.0.0.1:0", upstream).await
+    }
+
+    /// A fake at that address.
+    pub(crate) async fn before_at(host: &str, upstream: &str) -> Self {
+        let listener = TcpListener::bind(host).await.unwrap();
         let wire = Arc::new(Wire {
             upstream: upstream.to_owned(),
             client: Client::builder(TokioExecutor::new()).build_http(),
             reads: Mutex::default(),
             writes: Mutex::default(),
             creates: Mutex::default(),
+            dropped: Mutex::default(),
             seen: Mutex::default(),
         });
         let address = listener.local_addr().unwrap();
@@ -90,6 +97,11 @@ impl FakeAnswers {
     /// Answers so many creates with 409, all at once when the last of them has come, and none after them.
     pub(crate) fn refuse_creates(&self, count: usize) {
         *lock(&self.wire.creates) = Some((Arc::new(Barrier::new(count)), count));
+    }
+
+    /// Passes requests on without this header from now on.
+    pub(crate) fn drop_header(&self, name: &'static str) {
+        *lock(&self.wire.dropped) = Some(name);
     }
 
     /// The requests since the last call.
@@ -126,6 +138,9 @@ impl Wire {
         *request.uri_mut() = format!("http://{}{path}", self.upstream).parse::<Uri>().unwrap();
         // The host too: it is signed.
         *request.headers_mut() = parts.headers;
+        if let Some(name) = *lock(&self.dropped) {
+            request.headers_mut().remove(name);
+        }
         let answer = self.client.request(request).await.map_err(io::Error::other)?;
         let (mut parts, body) = answer.into_parts();
         parts.headers.remove(TRANSFER_ENCODING);
@@ -169,7 +184,8 @@ async fn answer(request: Request<Incoming>, wire: Arc<Wire>) -> Result<Response<
 }
 
 fn told(status: u16, code: &str) -> Response<Full<Bytes>> {
-    let document = format!("<?xml version='1.0'?><Error><Code>{code}</Code><Message>of the fake</Message></Error>");
+    let document =
+        format!("<?xml version='1.0'?><Error><Code>{code}</Code><Message>of the fake</Message></Error>");
     let status = StatusCode::from_u16(status).unwrap();
     Response::builder().status(status).body(Full::new(document.into())).unwrap()
 }

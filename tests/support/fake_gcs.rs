@@ -28,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-const BUCKET: &str = "fake-bucket";
+pub(crate) const BUCKET: &str = "fake-bucket";
 const GENERATION: &str = "x-goog-generation";
 const CONDITION: &str = "x-goog-if-generation-match";
 /// How long an object takes no second write.
@@ -78,7 +78,8 @@ impl FakeGcs {
         Self::with_pace(Duration::ZERO).await
     }
 
-    async fn with_pace(pace: Duration) -> Self {
+    /// One that takes one write of one object in that time.
+    pub(crate) async fn with_pace(pace: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let objects = Arc::new(Objects { state: Mutex::default(), pace, put_off: AtomicUsize::new(0) });

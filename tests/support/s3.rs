@@ -20,13 +20,13 @@ use pushonce::store::{Bucket, BucketBuilder};
 use sha2::{Digest as _, Sha256};
 
 const VARIABLE: &str = "PUSHONCE_TEST_S3";
-const BUCKET: &str = "pushonce-test";
+pub(crate) const BUCKET: &str = "pushonce-test";
 
 /// The server, a bucket that is there, and a prefix that nobody else has.
 #[derive(Debug)]
 pub(crate) struct S3 {
-    access: String,
-    secret: String,
+    pub(crate) access: String,
+    pub(crate) secret: String,
     pub(crate) host: String,
     pub(crate) prefix: String,
 }

@@ -10,10 +10,10 @@ use pushonce::Store;
 use pushonce::store::{self, Bucket, BucketBuilder, Memory, Sql};
 use sqlx::{MySqlPool, PgPool};
 
-use crate::emulator::Emulator;
+use crate::emulator::{Emulator, PROJECT};
 use crate::fake_gcs::{self, FakeGcs};
 use crate::proxy::{Proxy, Speech};
-use crate::s3::S3;
+use crate::s3::{self, S3};
 
 /// A place on a server.
 pub(crate) struct Site {
@@ -106,6 +106,34 @@ impl Site {
         }
     }
 
+    /// What a process is to be told, so that it finds the same place.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let (url, mut variables) = match &self.at {
+            At::Memory(_) | At::Objects(_) => unreachable!("{} is in this process", self.name),
+            At::File(file) => (format!("sqlite://{}", file.display()), Vec::new()),
+            At::Url(url, _) => (url.clone(), Vec::new()),
+            At::Datastore(emulator) => (
+                format!("datastore://{PROJECT}?namespace={}", emulator.namespace),
+                vec![("DATASTORE_EMULATOR_HOST", emulator.host.clone())],
+            ),
+            At::S3(s3) => (
+                format!("s3://{}/{}?region=eu-central-1&endpoint=http://{}", s3::BUCKET, s3.prefix, s3.host),
+                vec![("AWS_ACCESS_KEY_ID", s3.access.clone()), ("AWS_SECRET_ACCESS_KEY", s3.secret.clone())],
+            ),
+            At::Gcs(fake) => {
+                (format!("gs://{}/site?endpoint=http://{}", fake_gcs::BUCKET, fake.host()), Vec::new())
+            }
+        };
+        variables.push(("PUSHONCE_STORE", url));
+        variables
+    }
+
+    /// The emulator, for a test of nothing else.
+    pub(crate) fn emulator(&self) -> &Emulator {
+        let At::Datastore(emulator) = &self.at else { unreachable!("{} is no emulator", self.name) };
+        emulator
+    }
+
     /// A store that finds the server at that `host:port`.
     pub(crate) fn store_at(&self, at: &str) -> Arc<dyn Store> {
         match &self.at {
@@ -174,31 +202,3 @@ fn host(url: &str) -> String {
 fn fresh() -> String {
     format!("site_{:016x}", RandomState::new().hash_one(0))
 }
-
-/// Writes each named test for each server, and reports what passed: for `all` of them, for those that
-/// have a `wire` between them and their store, or for some by name.
-macro_rules! on_servers {
-    (all $tests:tt) => {
-        crate::site::on_servers! { [memory sqlite object_store_memory] $tests }
-        crate::site::on_servers! { wire $tests }
-    };
-    (wire $tests:tt) => {
-        crate::site::on_servers! {
-            [datastore_emulator firestore_emulator redis postgres mariadb s3 fake_gcs] $tests
-        }
-    };
-    ([$($server:ident)+] $tests:tt) => {
-        $(mod $server { crate::site::on_servers! { @ $server $tests } })+
-    };
-    (@ $server:ident { $($test:ident)+ }) => {
-        $(
-            #[tokio::test]
-            async fn $test() {
-                let site = crate::site::Site::$server().await;
-                super::$test(&site).await;
-                crate::report::test(site.name, stringify!($test));
-            }
-        )+
-    };
-}
-pub(crate) use on_servers;

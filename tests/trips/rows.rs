@@ -8,8 +8,9 @@ use pushonce::{Ack, Failure, IdempotentLayer, RunError, Skip, lock};
 use tower::ServiceExt as _;
 
 use crate::counted::Counted;
+use crate::on_servers::on_servers;
 use crate::report;
-use crate::site::{Site, on_servers};
+use crate::site::Site;
 
 /// What was counted on a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

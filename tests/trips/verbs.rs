@@ -10,7 +10,8 @@ use pushonce::{IntoKey, Key, RunError, Store, at_most_once, lock, mutex};
 use tokio::sync::oneshot;
 
 use crate::counted::Counted;
-use crate::site::{Site, on_servers};
+use crate::on_servers::on_servers;
+use crate::site::Site;
 
 /// What the table of `docs/trips.md` counts, from before the claim to after the key is settled.
 const CASES: [&str; 5] = ["first", "duplicate", "contended", "reclaim", "after release"];

@@ -25,7 +25,6 @@ use crate::store::{StoreError, Version};
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// Where a call's credentials come from.
-#[derive(Debug)]
 pub(super) enum Credentials {
     /// Known to the store that was handed in, or needed by nobody.
     Hidden,
@@ -48,7 +47,6 @@ impl Credentials {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Client {
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) credentials: Credentials,
@@ -85,7 +83,8 @@ impl Client {
     }
 
     /// One PUT of a JSON document, only if the object is still of the version `seen` (`None`: only if
-    /// there is none). `None`: the condition does not hold, or S3 could not tell, and nothing was written.
+    /// there is none). `None`: the condition does not hold, or S3 could not tell, and nothing was
+    /// written.
     pub(super) async fn put(
         &self,
         name: &Path,

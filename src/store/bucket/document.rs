@@ -1,6 +1,7 @@
 //! The document of an object: what every store keeps of a key, and what people want to read beside it.
 
 use chrono::{DateTime, SecondsFormat};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::names;
@@ -40,6 +41,15 @@ pub(super) fn decode(key: &Key, body: &[u8]) -> Result<Record, StoreError> {
 pub(super) fn parse(body: &[u8]) -> Result<(String, Record), StoreError> {
     let (key, record) = document::parse(text(body)?)?;
     Ok((key, without_shown(record)))
+}
+
+/// The key of a document whose record is not understood.
+pub(super) fn key(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Shown {
+        key: String,
+    }
+    serde_json::from_slice(body).ok().map(|Shown { key }| key)
 }
 
 fn text(body: &[u8]) -> Result<&str, StoreError> {

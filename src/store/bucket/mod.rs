@@ -6,6 +6,7 @@ mod document;
 mod fault;
 mod list;
 mod names;
+mod open;
 mod url;
 mod version;
 mod wire;
@@ -22,9 +23,9 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use tokio::sync::OnceCell;
 
 use self::client::{Client, Credentials, Object};
-use self::config::Place;
 pub use self::config::{BucketBuilder, InvalidBucket};
 use self::names::Names;
+use self::open::Place;
 use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
 use crate::key::Key;
 use crate::time::Clock;
@@ -46,20 +47,21 @@ const GRAIN: Duration = Duration::from_secs(1);
 /// ```
 ///
 /// **When to choose it.** On the submit side, where a key is written a few times in its life and a
-/// bucket is all there is to run. Under a layer it is right for slow work at a low rate: each write is a
-/// PUT of some ten milliseconds, and paid for. **Google Cloud Storage takes about one write per second
-/// of one object**, and a claim and its completion are two: work that is done within a second of its
-/// claim waits for the rest of that second before it is acked (a refused completion is tried again for
-/// 5 s before the answer). A store over Google Cloud Storage says so in the log when it is built.
+/// bucket is all there is to run. Under a layer it is right for slow work at a low rate: each write is
+/// a PUT of some ten milliseconds, and paid for. **Google Cloud Storage takes about one write per
+/// second of one object**, and a claim and its completion are two: work that is done within a second of
+/// its claim waits for the rest of that second before it is acked (a refused completion is tried again
+/// for 5 s before the answer). A store over Google Cloud Storage says so in the log when it is built.
 ///
 /// **What it guarantees.** One holder per key, and no write by one that was replaced: every write is a
-/// PUT on a condition (no object yet, or still this ETag or generation), and each body has a fresh token, so that
-/// no two contents share an ETag. Both services read what was last written. S3 may refuse a create with 409
-/// although nobody has won; that is read back and tried again, never taken for "exists".
+/// PUT on a condition (no object yet, or still this ETag or generation), and each body has a fresh
+/// token, so that no two contents share an ETag. Both services read what was last written. S3 may
+/// refuse a create with 409 although nobody has won; that is read back and tried again, never taken for
+/// "exists".
 ///
 /// **What it does not.** It needs a bucket that lets objects be overwritten: no retention policy, no
-/// object lock; and one service that owns it (a replica in another region, or a cache in front of it, is behind).
-/// Versioning is of no use to it and keeps every write.
+/// object lock; and one service that owns it (a replica in another region, or a cache in front of it,
+/// is behind). Versioning is of no use to it and keeps every write.
 ///
 /// **Each call makes one attempt**, within [`request_timeout`](BucketBuilder::request_timeout). The
 /// library's own retries are off: a request that was sent again would meet its own write. A store that
@@ -68,25 +70,28 @@ const GRAIN: Duration = Duration::from_secs(1);
 /// **Trips.** A first message costs two (create, update), a duplicate two (a create that is lost, a
 /// read), a failure two.
 ///
-/// **Whose clock.** Nobody tells the age of an object, only when it was last modified, in whole seconds. The
-/// age is counted from there to the local clock, or to the time that the server's answer tells if
-/// that is earlier, so a client whose clock is ahead takes nothing over. From that a second and the
-/// [`clock_margin`](BucketBuilder::clock_margin) are taken off: a key is taken over 6 s after its lease
-/// has lapsed, and its duplicates are skipped for 6 s longer than the ttl.
+/// **Whose clock.** Nobody tells the age of an object, only when it was last modified, in whole
+/// seconds. The age is counted from there to the local clock, or to the time that the server's answer
+/// tells if that is earlier, so a client whose clock is ahead takes nothing over. From that a second
+/// and the [`clock_margin`](BucketBuilder::clock_margin) are taken off: by the default a key is taken
+/// over up to 6 s after its lease has lapsed, and its duplicates are skipped for up to 6 s longer than
+/// the ttl.
 ///
-/// **Rights.** On S3 `s3:GetObject`, `s3:PutObject` and `s3:ListBucket` (without which a key that is not
-/// there is answered 403); on Google Cloud the role `roles/storage.objectUser`, since to overwrite is
-/// also to delete there. [`check`](super::Maintain::check) proves them, and that the server keeps conditions.
+/// **Rights.** On S3 `s3:GetObject`, `s3:PutObject` and `s3:ListBucket` (without which a key that is
+/// not there is answered 403); on Google Cloud the role `roles/storage.objectUser`, since to overwrite
+/// is also to delete there. [`check`](super::Maintain::check) proves that the bucket is there, may be
+/// read and may be written, and that the server keeps conditions; that an object may be overwritten
+/// shows with the first completion.
 ///
 /// # Layout
-/// `{prefix}/{consumer}/{SHA-256 of the key}.json`: a JSON document with the record, and for people the key
-/// in full, its hash, and when it was written and expires. The key is compared on every read.
+/// `{prefix}/{consumer}/{SHA-256 of the key}.json`: a JSON document with the record, and for people the
+/// key in full, its hash, and when it was written and expires. The key is compared on every read.
 ///
 /// # Retention
 /// Nothing is deleted by this store. A lifecycle rule that deletes objects some days after their last
-/// write collects them, and cannot take a key that is in use, because each write makes the object young again.
-/// Its days must be more than ttl + lease + one day; ten suit the default ttl of seven days. No answer
-/// depends on it.
+/// write collects them, and cannot take a key that is in use, because each write makes the object young
+/// again. Its days must be more than ttl + lease + one day; ten suit the default ttl of seven days. No
+/// answer depends on it.
 ///
 /// S3, for `aws s3api put-bucket-lifecycle-configuration`:
 /// ```json
@@ -108,8 +113,9 @@ pub struct Bucket {
 impl Bucket {
     /// A store over any object store that replaces on a condition, such as `InMemory` in tests.
     ///
-    /// Before its first write it is asked once whether it does: the local file system, for one, creates on a
-    /// condition but does not replace on one, and would refuse the completion of work that was done.
+    /// Before its first write it is asked once whether it does: the local file system, for one, creates
+    /// on a condition but does not replace on one, and would refuse the completion of work that was
+    /// done.
     ///
     /// # Errors
     /// [`InvalidBucket`]: mend the prefix.
@@ -117,7 +123,8 @@ impl Bucket {
         Self::builder(objects).prefix(prefix).build()
     }
 
-    /// The same, to be set up. Its names must be listed in their order for [`list`](super::Maintain::list).
+    /// The same, to be set up. Its names must be listed in their order for
+    /// [`list`](super::Maintain::list).
     pub fn builder(objects: Arc<dyn ObjectStore>) -> BucketBuilder {
         BucketBuilder::new(Place::Given(objects))
     }
@@ -131,7 +138,8 @@ impl Bucket {
         BucketBuilder::new(Place::S3(Box::new(s3)))
     }
 
-    /// A store in a bucket of Google Cloud Storage. It logs a warning when it is built: about one write per second of one object.
+    /// A store in a bucket of Google Cloud Storage. It logs a warning when it is built: about one write
+    /// per second of one object.
     ///
     /// Give the builder the bucket; credentials are the Application Default Credentials unless it has
     /// others. Its retries, its timeouts and its HTTP client are set here.

@@ -3,7 +3,7 @@
 use redis::{ConnectionInfo, IntoConnectionInfo as _};
 
 use super::config::InvalidRedis;
-use crate::store::address::plain;
+use crate::store::connect::plain;
 
 /// What `redis://user:password@host:port,host:port/database?parameter=value` says.
 pub(super) struct Url {

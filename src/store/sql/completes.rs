@@ -6,7 +6,7 @@ use super::Sql;
 use super::dialect::Dialect;
 use super::row::Put;
 use crate::key::Key;
-use crate::store::{BoxFuture, Completes, Record, StoreError, Version};
+use crate::store::{BoxFuture, Commits, Completes, Record, StoreError, Version};
 
 impl<DB: Dialect> Completes<Transaction<'static, DB>> for Sql<DB> {
     fn swap_in<'a>(
@@ -23,7 +23,9 @@ impl<DB: Dialect> Completes<Transaction<'static, DB>> for Sql<DB> {
             Ok(said.wrote::<DB>())
         })
     }
+}
 
+impl<DB: Dialect> Commits<Transaction<'static, DB>> for Sql<DB> {
     fn commit(&self, transaction: Transaction<'static, DB>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.session.commit(transaction))
     }

@@ -54,6 +54,10 @@ pub trait Speaks: Database {
         values: &'a [Value<'a>],
     ) -> BoxFuture<'a, Result<Said, sqlx::Error>>;
 
+    /// Whether the connection is still in a transaction. Where an error can end one, what follows it
+    /// commits itself, each statement on its own.
+    fn in_transaction(connection: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>>;
+
     fn meaning(error: &dyn DatabaseError) -> Meaning;
 
     /// What the driver reads of an address without our own parameters.

@@ -17,6 +17,12 @@ const COLUMNS: &str = "CONVERT(name USING utf8mb4), token, document, \
     CAST(GREATEST(TIMESTAMPDIFF(MICROSECOND, written_at, UTC_TIMESTAMP(6)), 0) AS CHAR)";
 const UNTIL: &str = "UTC_TIMESTAMP(6) + INTERVAL $4 MICROSECOND";
 
+const NO_SAVEPOINT: u16 = 1305;
+
+fn number(error: &dyn DatabaseError) -> Option<u16> {
+    error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
+}
+
 impl Speaks for MySql {
     const TELLS: bool = false;
     const CONNECTIONS: u32 = 5;
@@ -89,9 +95,21 @@ impl Speaks for MySql {
         })
     }
 
+    fn in_transaction(connection: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
+        Box::pin(async move {
+            // Without a transaction a savepoint is forgotten at once. A deadlock ends all of one.
+            let mark = "SAVEPOINT pushonce; RELEASE SAVEPOINT pushonce";
+            match Self::ask(connection, Asking::Prepared, mark, &[]).await {
+                Ok(_) => Ok(true),
+                Err(sqlx::Error::Database(error)) if number(&*error) == Some(NO_SAVEPOINT) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     fn meaning(error: &dyn DatabaseError) -> Meaning {
-        let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else { return Meaning::Open };
-        match error.number() {
+        let Some(number) = number(error) else { return Meaning::Open };
+        match number {
             // Duplicate key.
             1062 => Meaning::Taken,
             // Lock wait timeout, deadlock; too many connections, of one user, resources; disk full,

@@ -112,6 +112,11 @@ COMMENT ON TABLE {table} IS '{LABEL}';
         })
     }
 
+    fn in_transaction(_: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
+        // After an error it takes nothing but a rollback.
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
     fn meaning(error: &dyn DatabaseError) -> Meaning {
         let code = error.code().unwrap_or_default();
         let ended = error

@@ -54,15 +54,32 @@ impl<DB: Dialect> Session<DB> {
         self.answer(call, answer.ok())
     }
 
-    /// One statement in somebody's transaction.
+    /// One statement in somebody's transaction. If that is over, the statement would commit itself,
+    /// and record work whose effect was rolled back.
     pub(super) async fn ask_within(
         &self,
         transaction: &mut Transaction<'static, DB>,
         statement: &str,
         values: &[Value<'_>],
     ) -> Result<Said, StoreError> {
-        let asked = DB::ask(transaction, self.asking, statement, values);
-        self.answer(Call::Within, tokio::time::timeout(self.request_timeout, asked).await.ok())
+        let asked = async {
+            if DB::in_transaction(transaction).await? {
+                DB::ask(transaction, self.asking, statement, values).await.map(Some)
+            } else {
+                Ok(None)
+            }
+        };
+        match tokio::time::timeout(self.request_timeout, asked).await.ok() {
+            Some(Ok(None)) => {
+                let what = format!(
+                    "{}: the transaction is over, since one of its statements failed and took all others with \
+                     it: return the error of a statement that fails",
+                    DB::NAME
+                );
+                Err(StoreError::Refused { what, source: None })
+            }
+            answer => self.answer(Call::Within, answer.map(|answer| answer.map(Option::unwrap_or_default))),
+        }
     }
 
     pub(super) async fn commit(&self, transaction: Transaction<'static, DB>) -> Result<(), StoreError> {

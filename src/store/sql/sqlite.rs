@@ -87,6 +87,14 @@ CREATE INDEX IF NOT EXISTS {index} ON \"{name}\" (expires_at);
         })
     }
 
+    fn in_transaction(connection: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
+        Box::pin(async move {
+            // There is no other way to ask: within a transaction none can be begun. One that could be is
+            // left open, empty: the driver believes in one, and can end this.
+            Ok(Self::ask(connection, Asking::Prepared, "BEGIN", &[]).await.is_err())
+        })
+    }
+
     fn meaning(error: &dyn DatabaseError) -> Meaning {
         let code = error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
         // The lower byte says what it is, the rest where it came from.
