@@ -10,7 +10,8 @@ use crate::subject::{document, file, unique, variable};
 
 const FEW: u32 = 1_000;
 const MANY: u32 = 1_000_000;
-const BATCH: u32 = 10_000;
+/// Of one script, which nobody else can interrupt.
+const BATCH: u32 = 1_000;
 const TOKEN: &str = "000000000000000000000000000000a1";
 
 /// Two stores on the server of that name, beside each other; `None` where a million keys say nothing of

@@ -23,30 +23,36 @@ use crate::subject::{Bare, document, unique};
 
 const TOKENS: [&str; 2] = ["000000000000000000000000000000a1", "000000000000000000000000000000a2"];
 
-/// One multiplexed connection, and a script that writes a hash if its token is the one given, which
-/// takes what the store's own takes: TIME, EXISTS, HMGET, HSET, PEXPIRE.
+/// One multiplexed connection, and the store's own script.
 pub(crate) struct BareRedis {
     connection: MultiplexedConnection,
     digest: Arc<str>,
     prefix: Arc<str>,
 }
 
-const SCRIPT: &str = "
+const SCRIPT: &str = r"
 local time = redis.call('TIME')
+local now = time[1] .. string.format('%06d', time[2])
 local stands = redis.call('EXISTS', KEYS[1])
 local found = redis.call('HMGET', KEYS[1], 'document', 'token', 'written_us')
-if (stands == 1 and found[2] or '') ~= ARGV[1] then return {0, found[1]} end
-redis.call('HSET', KEYS[1], 'document', ARGV[2], 'token', ARGV[3], 'written_us', time[1] .. time[2])
+local token = ''
+if stands == 1 then token = found[2] end
+if ARGV[1] ~= token then
+  redis.call('HDEL', KEYS[1], '')
+  return {0, stands, found[1], found[2], found[3], now}
+end
+redis.call('HSET', KEYS[1], 'document', ARGV[2], 'token', ARGV[3], 'written_us', now)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-return {1, false}
+return {1, 1, false, false, false, now}
 ";
 
 impl BareRedis {
     pub(crate) async fn open(url: &str) -> Self {
         let client = redis::Client::open(url).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let digest: String =
-            redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut connection).await.unwrap();
+        let digest = redis::Script::new(SCRIPT).get_hash().to_owned();
+        let known = redis::cmd("SCRIPT").arg("EXISTS").arg(&digest).query_async(&mut connection).await;
+        assert_eq!(known, Ok([true]), "this is not the script that the store has used: copy it again");
         Self { connection, digest: digest.into(), prefix: unique("bare").into() }
     }
 }
@@ -68,8 +74,9 @@ impl Bare for BareRedis {
             for (seen, token) in [("", TOKENS[0]), (TOKENS[0], TOKENS[1])] {
                 let mut call = redis::cmd("EVALSHA");
                 call.arg(&*digest).arg(1).arg(&name).arg(seen).arg(document()).arg(token).arg(700_000_000);
-                let (wrote, _): (bool, Option<String>) = call.query_async(&mut connection).await.unwrap();
-                assert!(wrote);
+                let answer: (bool, bool, Option<String>, Option<String>, Option<String>, String) =
+                    call.query_async(&mut connection).await.unwrap();
+                assert!(answer.0);
             }
         })
     }

@@ -1,11 +1,12 @@
 //! Each server twice: the store on it, and a bare client of the same driver with as many connections.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use object_store::ObjectStore;
-use pushonce::Store;
 use pushonce::store::{self, Sql};
+use pushonce::{Store, lock};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
@@ -54,6 +55,8 @@ pub(crate) async fn open(name: &'static str) -> Subject {
         "redis" => {
             let url = variable("PUSHONCE_TEST_REDIS");
             let store = store::connect(&format!("{url}?prefix={}", unique("bench"))).unwrap();
+            // The server has its script from then on.
+            lock("first", &store).run(async { Ok(()) }).await.unwrap();
             (store, Arc::new(BareRedis::open(&url).await))
         }
         "postgres" => {
@@ -132,7 +135,17 @@ pub(crate) async fn open(name: &'static str) -> Subject {
     Subject { name, store, bare }
 }
 
-/// The path of a new file, for as long as this machine keeps its temporary ones.
+/// The folder of the files of this run, which ends with it.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = std::env::temp_dir().join(unique("pushonce"));
+        std::fs::create_dir(&folder).expect("a folder for temporary files");
+        folder
+    })
+}
+
+/// The path of a new file.
 pub(crate) fn file(name: &str) -> String {
-    std::env::temp_dir().join(unique(name)).with_extension("db").display().to_string()
+    folder().join(unique(name)).with_extension("db").display().to_string()
 }

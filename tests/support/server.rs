@@ -141,6 +141,10 @@ fn run(name: &str, directory: &Path, port: u16) -> Child {
     let log = File::options().create(true).append(true).open(directory.join("log")).expect("a log");
     let mut command = command(name);
     command.arg("run").arg(directory).arg(port.to_string()).stdin(Stdio::null());
+    // Alone among them it has to be told to keep what it was given.
+    if name == "redis" {
+        command.args(["--appendonly", "yes"]);
+    }
     command
         .stdout(log.try_clone().expect("a log"))
         .stderr(log)
