@@ -1,6 +1,6 @@
 //! What an address consists of, for the stores whose driver reads none.
 
-use super::connect::{ConnectError, malformed, plain};
+use super::connect::{ConnectError, malformed, unknown_parameter};
 
 /// An address of the form `scheme://place/name?parameter=value&..`, for stores whose driver reads none.
 pub(super) struct Address<'a> {
@@ -34,9 +34,6 @@ impl<'a> Address<'a> {
 
     /// A parameter that no store of the scheme knows.
     pub(super) fn unknown(parameter: &str) -> ConnectError {
-        malformed(plain(parameter).map_or_else(
-            || "a parameter is unknown".to_owned(),
-            |name| format!("the parameter `{name}` is unknown"),
-        ))
+        malformed(unknown_parameter(parameter))
     }
 }

@@ -136,6 +136,23 @@ pub(super) fn malformed(what: impl Into<String>) -> ConnectError {
     ConnectError::Malformed { what: what.into() }
 }
 
+/// A parameter that no store of the scheme knows.
+#[cfg(any(
+    feature = "datastore",
+    feature = "redis",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "mysql",
+    feature = "bucket-s3",
+    feature = "bucket-gcs"
+))]
+pub(super) fn unknown_parameter(name: &str) -> String {
+    plain(name).map_or_else(
+        || "a parameter is unknown".to_owned(),
+        |name| format!("the parameter `{name}` is unknown"),
+    )
+}
+
 /// A short plain word, which is no secret.
 pub(super) fn plain(name: &str) -> Option<&str> {
     let fits = (1..=20).contains(&name.len())

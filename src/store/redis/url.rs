@@ -3,7 +3,7 @@
 use redis::{ConnectionInfo, IntoConnectionInfo as _};
 
 use super::config::InvalidRedis;
-use crate::store::connect::plain;
+use crate::store::connect::unknown_parameter;
 
 /// What `redis://user:password@host:port,host:port/database?parameter=value` says.
 pub(super) struct Url {
@@ -49,10 +49,7 @@ impl Url {
                 self.root_certificate = Some(pem);
             }
             Some((name, _)) => {
-                return Err(wrong(plain(name).map_or_else(
-                    || "a parameter is unknown".to_owned(),
-                    |name| format!("the parameter `{name}` is unknown"),
-                )));
+                return Err(wrong(unknown_parameter(name)));
             }
             None => return Err(wrong("a parameter has no value")),
         }

@@ -27,6 +27,23 @@ impl Speaks for MySql {
     const TELLS: bool = false;
     const CONNECTIONS: u32 = 5;
 
+    const PARAMETERS: &'static [&'static str] = &[
+        "charset",
+        "collation",
+        "socket",
+        "ssl-ca",
+        "ssl-cert",
+        "ssl-key",
+        "ssl-mode",
+        "sslca",
+        "sslcert",
+        "sslkey",
+        "sslmode",
+        "statement-cache-capacity",
+        "time-zone",
+        "timezone",
+    ];
+
     fn schema(table: &Table) -> String {
         let table = table.quoted('`');
         // Bytes, since every collation of texts folds or pads some keys into one.
