@@ -24,7 +24,7 @@ impl Lease {
     /// says then, not from what the work says. Do not begin the work anew.
     pub async fn commit<S, Tx>(&self, store: &Arc<S>, tx: Tx) -> Result<(), CommitError>
     where
-        S: Commits<Tx>,
+        S: Commits<Tx> + ?Sized,
         Tx: Send + 'static,
     {
         let given = self.take_over(store).await?;
@@ -42,12 +42,15 @@ impl Lease {
     ///
     /// # Errors
     /// [`CommitError::Misuse`]: roll the transaction back and mend the program.
-    pub async fn completion<S: Store>(&self, store: &Arc<S>) -> Result<Completion<S>, CommitError> {
+    pub async fn completion<S>(&self, store: &Arc<S>) -> Result<Completion<S>, CommitError>
+    where
+        S: Store + ?Sized,
+    {
         Ok(Completion { given: self.take_over(store).await?, store: store.clone() })
     }
 
     /// The claim, out of the guard's hands. `None` where nothing is guarded.
-    async fn take_over<S: Store>(&self, store: &Arc<S>) -> Result<Option<Given>, CommitError> {
+    async fn take_over<S: Store + ?Sized>(&self, store: &Arc<S>) -> Result<Option<Given>, CommitError> {
         if !self.0.guarded {
             return Ok(None);
         }
@@ -74,7 +77,7 @@ impl Lease {
 /// Completes the key in the transaction, where there is one to complete, and commits it.
 async fn committed<S, Tx>(store: &S, given: Option<Given>, mut tx: Tx) -> Result<(), CommitError>
 where
-    S: Commits<Tx>,
+    S: Commits<Tx> + ?Sized,
     Tx: Send + 'static,
 {
     if let Some(mut given) = given {
@@ -91,12 +94,12 @@ where
 /// The lease is not renewed any more: commit soon.
 #[derive(Debug)]
 #[must_use = "a transaction that is committed without it is not recorded, and its effect is repeated"]
-pub struct Completion<S> {
+pub struct Completion<S: ?Sized> {
     store: Arc<S>,
     given: Option<Given>,
 }
 
-impl<S> Completion<S> {
+impl<S: ?Sized> Completion<S> {
     /// Runs the completing statement. It is the last one of the transaction: it locks the record, and
     /// what follows it would keep others waiting. After a rollback it may be run again, in another
     /// transaction; of all of them one at most can be committed.
@@ -125,7 +128,7 @@ impl Given {
     /// else has rewritten the claim, once more on the version that stands.
     async fn complete<S, Tx>(&mut self, store: &S, tx: &mut Tx) -> Result<(), CommitError>
     where
-        S: Completes<Tx>,
+        S: Completes<Tx> + ?Sized,
         Tx: Send,
     {
         let rolled_back = |error| CommitError::RolledBack { source: Some(Arc::new(error)) };

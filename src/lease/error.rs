@@ -97,12 +97,11 @@ pub enum CommitError {
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Misuse(_) => f.write_str("nothing was committed"),
+            Self::Misuse(_) | Self::RolledBack { .. } => f.write_str("nothing was committed"),
             Self::FencedOut { key } => write!(
                 f,
                 "nothing was committed: `{key}` is this lease's no more, since somebody has taken it over or it is completed already"
             ),
-            Self::RolledBack { .. } => f.write_str("nothing was committed"),
             Self::Unknown { .. } => f.write_str("nobody knows whether it is committed"),
         }
     }

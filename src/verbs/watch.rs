@@ -17,8 +17,8 @@ use crate::store::{BoxError, BoxFuture};
 use crate::task;
 use crate::time::at_once;
 
-/// How long work that ended, or that asks for its claim, waits for a renewal in flight. Crossing it costs the completion a trip,
-/// no more, so a store that hangs need not hold up the answer.
+/// How long work that ended, or that asks for its claim, waits for a renewal in flight. Crossing it
+/// costs the completion a trip, no more, so a store that hangs need not hold up the answer.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How the work ended.
