@@ -120,8 +120,14 @@ impl Speaks for MySql {
     fn in_transaction(connection: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
         Box::pin(async move {
             // Without a transaction a savepoint is forgotten at once. A deadlock ends all of one.
-            let mark = "SAVEPOINT pushonce; RELEASE SAVEPOINT pushonce";
+            let mark = "SELECT IF(@@autocommit, 'on', 'off'); SAVEPOINT pushonce; RELEASE SAVEPOINT pushonce";
             match Self::ask(connection, Asking::Prepared, mark, &[]).await {
+                // Then one that is over is followed by another without a word.
+                Ok(said) if said.rows.iter().flatten().flatten().any(|set| set == "off") => {
+                    let off =
+                        "autocommit is off, so nobody can tell whether the transaction is over: set it to 1";
+                    Err(sqlx::Error::Configuration(off.into()))
+                }
                 Ok(_) => Ok(true),
                 Err(sqlx::Error::Database(error)) if number(&*error) == Some(NO_SAVEPOINT) => Ok(false),
                 Err(error) => Err(error),
