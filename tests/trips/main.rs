@@ -22,4 +22,5 @@ mod report;
 #[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod s3;
 #[path = "../support/site.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod site;
