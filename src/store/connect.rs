@@ -216,9 +216,27 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "datastore"))]
+    /// Each that this build does not have: a build of all features has nothing to show here.
     #[test]
     fn a_store_that_is_not_compiled_in_names_its_feature() {
-        assert!(refusal("datastore://p1").contains("switch on the feature `datastore`"));
+        for (scheme, feature, is_in) in [
+            ("datastore", "datastore", cfg!(feature = "datastore")),
+            ("redis", "redis", cfg!(feature = "redis")),
+            ("rediss", "redis", cfg!(feature = "redis")),
+            ("postgres", "postgres", cfg!(feature = "postgres")),
+            ("postgresql", "postgres", cfg!(feature = "postgres")),
+            ("mysql", "mysql", cfg!(feature = "mysql")),
+            ("mariadb", "mysql", cfg!(feature = "mysql")),
+            ("sqlite", "sqlite", cfg!(feature = "sqlite")),
+            ("s3", "bucket-s3", cfg!(feature = "bucket-s3")),
+            ("gs", "bucket-gcs", cfg!(feature = "bucket-gcs")),
+        ] {
+            let opened = connect(&format!("{scheme}://host/place"));
+            let missing = matches!(&opened, Err(ConnectError::NotCompiledIn { feature: named, .. }) if *named == feature);
+            assert_eq!(missing, !is_in, "{scheme}");
+            if let Err(error @ ConnectError::NotCompiledIn { .. }) = opened {
+                assert!(error.to_string().contains(&format!("switch on the feature `{feature}`")), "{error}");
+            }
+        }
     }
 }

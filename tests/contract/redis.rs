@@ -3,18 +3,18 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use pushonce::contract::{LAWS, Law, Subject};
-use pushonce::store::{BoxFuture, Redis};
+use pushonce::contract::{LAWS, Law, Subject, Waiver};
+use pushonce::store::{BoxFuture, Maintain, Redis};
 use pushonce::{IntoKey, Key, Store};
 use tokio::runtime::Runtime;
 
 use crate::forwarder::Forwarder;
 use crate::redis_server::{RedisCluster, RedisServer};
-use crate::report;
+use crate::{report, waivers};
 
 struct OnRedis {
     server: &'static str,
-    store: Arc<dyn Store>,
+    store: Arc<Redis>,
     past: Past,
 }
 
@@ -47,7 +47,7 @@ impl Past {
 impl OnRedis {
     fn at(server: &'static str, url: String) -> Self {
         let past = Past::of(url);
-        let store: Arc<dyn Store> = Arc::new(Redis::builder(&past.url).prefix(&past.prefix).build().unwrap());
+        let store = Arc::new(Redis::builder(&past.url).prefix(&past.prefix).build().unwrap());
         Self { server, store, past }
     }
 
@@ -93,7 +93,7 @@ struct Failover {
 }
 
 struct Connected {
-    store: Arc<dyn Store>,
+    store: Arc<Redis>,
     past: Past,
     _endpoint: Forwarder,
 }
@@ -116,9 +116,9 @@ impl Connected {
     fn to(old: &RedisServer, new: &RedisServer, runtime: &Runtime) -> Self {
         let endpoint = Forwarder::to(old.port);
         let past = Past::of(new.url());
-        let store: Arc<dyn Store> =
-            Arc::new(Redis::builder(endpoint.url()).prefix(&past.prefix).build().unwrap());
-        runtime.block_on(pushonce::lock(before(), &store).run(async { Ok(()) })).unwrap();
+        let store = Arc::new(Redis::builder(endpoint.url()).prefix(&past.prefix).build().unwrap());
+        let written: Arc<dyn Store> = store.clone();
+        runtime.block_on(pushonce::lock(before(), &written).run(async { Ok(()) })).unwrap();
         Self { store, past, _endpoint: endpoint }
     }
 }
@@ -136,8 +136,20 @@ impl Subject for OnRedis {
         true
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.store.clone())
+    }
+
+    fn waives(&self) -> &'static [Waiver] {
+        waivers::of(self.server)
+    }
+
     fn passed(&self, law: &Law) {
         report::law(self.server, law.name());
+    }
+
+    fn waived(&self, law: &Law, _: &str) {
+        report::waived(self.server, law.name());
     }
 }
 

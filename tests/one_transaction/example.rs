@@ -25,7 +25,7 @@ impl Service {
     async fn start(program: &Path, database: &Path) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = tokio::process::Command::new(program);
-        command.env("DATABASE", database).env("PORT", address.port().to_string()).env("LEASE_SECONDS", "1");
+        command.env("DATABASE", database).env("PORT", address.port().to_string()).env("LEASE_SECONDS", "3");
         command.env_remove("PUSHONCE_DISABLED").env_remove("K_SERVICE");
         command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
         let child = command.spawn().unwrap();
@@ -78,7 +78,7 @@ async fn the_example_pays_each_order_once_through_kills_at_any_moment() {
         let delay = tokio::time::sleep(Duration::from_micros(400) * killed);
         tokio::select! {
             biased;
-            answer = delivery => assert!(matches!(answer, Some(200 | 204)), "{answer:?}"),
+            answer = delivery => assert!(matches!(answer, Some(200 | 503)), "{answer:?}"),
             () = delay => {}
         }
         service.child.kill().await.unwrap();

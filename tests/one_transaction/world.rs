@@ -93,6 +93,8 @@ pub(crate) async fn push(app: &Router, id: &str) -> (u16, &'static str, Level) {
     let outcome = answer.outcome.expect("the layer names its outcome").name();
     let line = log.outcome();
     assert_eq!((line.field("event"), line.field("status")), (outcome, answer.status.as_str()));
+    // Shown where the test fails.
+    println!("{id}: {} {outcome} {}", answer.status, line.field("error"));
     assert_eq!(answer.acked(), matches!(outcome, "ran" | "duplicate"), "{answer:?}");
     (answer.status.as_u16(), outcome, line.level)
 }

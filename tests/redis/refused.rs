@@ -93,7 +93,10 @@ async fn the_documented_permissions_are_enough_and_fewer_are_found_at_the_start(
     assert_eq!(store.list(&store::Filter::default(), &store::Page::default()).await.unwrap().found.len(), 1);
     let () = server.ask(&["ACL", "SETUSER", "app", "-hset"]);
     is_refused(&store.swap(&key("po-2"), None, &record(1)).await.unwrap_err(), "permissions");
-    let () = server.ask(&["ACL", "SETUSER", "app", "-hdel"]);
+    // Without it a write would land half, and be told as one that did not.
+    let () = server.ask(&["ACL", "SETUSER", "app", "+hset", "-pexpire"]);
+    is_refused(&store.check().await.unwrap_err(), "permissions");
+    let () = server.ask(&["ACL", "SETUSER", "app", "+pexpire", "-hdel"]);
     is_refused(&store.check().await.unwrap_err(), "permissions");
     let () = server.ask(&["CONFIG", "SET", "requirepass", "operator"]);
     for (credentials, what) in

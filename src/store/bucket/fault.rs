@@ -65,7 +65,10 @@ fn meaning(call: Call, status: Option<StatusCode>, code: &str) -> Meaning {
         (_, "AccessDenied") | (403, _) => Meaning::Mend(RIGHTS),
         (404, _) if call == Call::Create => Meaning::Mend(BUCKET),
         // A 409 tells of another write on the way, not of one that stands: the reader decides. F83
-        (304 | 404 | 409 | 412, _) => Meaning::Lost,
+        (304 | 409 | 412, _) if call.writes() => Meaning::Lost,
+        (404, _) => Meaning::Lost,
+        // A read has no condition: whatever this means, it does not say that nothing is there.
+        (304 | 409 | 412, _) => Meaning::Passing,
         (301 | 308, _) | (_, "AuthorizationHeaderMalformed") => Meaning::Mend(REGION),
         (501, _) => Meaning::Mend(CONDITIONS),
         (400, "RequestTimeout") | (0..400 | 408 | 500.., _) => Meaning::Passing,
@@ -89,7 +92,10 @@ pub(super) fn of(
     let sent = !never_sent(&error);
     // An error document may repeat what the request was signed with, so it is told in parts only.
     let (shown, source) = match (status, code) {
-        (None, None) => (quoted(&innermost(&error)), Some(error)),
+        // No answer, or one that broke off.
+        (status, None) if status.is_none_or(|status| status.is_success()) => {
+            (quoted(&innermost(&error)), Some(error))
+        }
         _ => (shown(status, &said), None),
     };
     match meaning(call, status, code.unwrap_or_default()) {
@@ -197,6 +203,10 @@ mod tests {
             }
         }
         assert!(answered(Call::Read, 404, "NoSuchKey").is_none());
+        for (status, code) in [(409, "OperationAborted"), (412, "PreconditionFailed"), (304, "")] {
+            let error = answered(Call::Read, status, code).expect("no proof that nothing is there");
+            assert!(error.is_transient() && !error.may_have_written(), "{status}: {error:?}");
+        }
         assert!(answered(Call::Update, 404, "NoSuchKey").is_none());
     }
 
@@ -274,6 +284,14 @@ mod tests {
             assert_eq!((error.is_transient(), error.may_have_written()), (true, open), "{kind:?}");
             assert!(error.to_string().contains("the wire"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_broke_off_tells_how() {
+        let broken = HttpError::new(HttpErrorKind::Interrupted, std::io::Error::other("the wire"));
+        let error = object_store::Error::Generic { store: "S3", source: Box::new(broken) };
+        let error = of("AmazonS3(b)", Call::Read, error, Some(StatusCode::OK)).unwrap();
+        assert!(error.is_transient() && error.to_string().contains("the wire"), "{error}");
     }
 
     #[test]

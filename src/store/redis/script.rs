@@ -13,7 +13,8 @@ use crate::store::{StoreError, Version};
 ///
 /// Times stay text, since a number of Lua's has 53 bits. Each way through ends in a write after TIME,
 /// also that of a read. A replica refuses it: what it holds may be old. And a server that replicates
-/// scripts, not their effects, refuses it too, so that the readiness check finds what a claim would find.
+/// scripts, not their effects, refuses it too, so that the readiness check finds what a claim would find;
+/// so too a user without the right to PEXPIRE, whose write would land and then fail, and never expire.
 /// HSET comes first on its way, since a server that is full refuses a script's first write alone.
 const CODE: &str = r"
 local time = redis.call('TIME')
@@ -24,6 +25,7 @@ local token = ''
 if stands == 1 then token = found[2] end
 if ARGV[1] ~= token then
   redis.call('HDEL', KEYS[1], '')
+  if stands == 0 then redis.call('PEXPIRE', KEYS[1], 1) end
   return {0, stands, found[1], found[2], found[3], now}
 end
 redis.call('HSET', KEYS[1], 'document', ARGV[2], 'token', ARGV[3], 'written_us', now)

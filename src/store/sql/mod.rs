@@ -37,8 +37,8 @@ use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Versio
 use crate::key::Key;
 use crate::task;
 
-/// A [`Store`] in PostgreSQL, SQLite, MySQL or MariaDB: `Sql<sqlx::Postgres>`, `Sql<sqlx::Sqlite>`,
-/// `Sql<sqlx::MySql>`.
+/// A [`Store`] in PostgreSQL (14 or newer), SQLite, MySQL or MariaDB: `Sql<sqlx::Postgres>`,
+/// `Sql<sqlx::Sqlite>`, `Sql<sqlx::MySql>`.
 ///
 /// ```
 /// # #[cfg(feature = "postgres")] {

@@ -70,6 +70,11 @@ impl Speaks for MySql {
                 "SELECT CASE \
                  WHEN @@innodb_flush_log_at_trx_commit <> 1 \
                  THEN 'innodb_flush_log_at_trx_commit is not 1: set it to 1' \
+                 WHEN @@log_bin = 1 AND @@sync_binlog <> 1 \
+                 THEN 'there is a binary log and sync_binlog is not 1, so what the log has lost is rolled \
+                 back: set it to 1' \
+                 WHEN @@autocommit = 0 \
+                 THEN 'autocommit is off, so no statement is committed: set it on' \
                  WHEN engine <> 'InnoDB' THEN 'the engine of the table is not InnoDB: ALTER TABLE .. \
                  ENGINE = InnoDB' END FROM information_schema.tables \
                  WHERE table_schema = {database} AND table_name = '{name}'"
