@@ -10,26 +10,33 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate bench demo lint deps msrv deny clean
+.PHONY: help test functional simulate trips bench demo lint deps msrv deny clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-# One feature set for all tests: the 184 crates of the drivers are compiled once.
-test: ## runs every test, with the emulators, and prints what ran against each server
+# One feature set for all tests, so that the drivers are compiled once; what is said of stores that are not
+# compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
+# of them than there are cores run at a time.
+test: ## runs every test, with the servers, and prints what ran against each
 	rm -rf $(REPORT)
-	export PUSHONCE_TEST_REPORT=$(REPORT); status=0; \
+	export PUSHONCE_TEST_REPORT=$(REPORT) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8}; status=0; \
 	functional/with-servers $(CARGO) test --all-features --no-fail-fast || status=$$?; \
+	$(CARGO) test --lib store::connect || status=$$?; \
 	functional/summary || status=1; exit $$status
 
-functional: ## runs the scenarios on the emulators only: make functional TEST=name
+functional: ## runs the scenarios only, with the servers: make functional TEST=name
 	functional/with-servers $(CARGO) test --all-features --test functional -- $(TEST)
 
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
 
-bench: ## runs the benchmarks
-	$(CARGO) bench --all-features
+trips: ## counts the round trips to each store on the wire, and fails above the target
+	functional/with-servers $(CARGO) test --all-features --test trips -- --nocapture --test-threads=1 every_store_keeps_to_its_target
+
+# The servers' data is in memory where it can be: the time that a disk takes would hide all other.
+bench: ## runs the benchmarks, with the servers
+	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features
 
 demo: ## shows real-shaped pushes at the memory store, with the default features
 	$(CARGO) run --example demo
@@ -40,7 +47,7 @@ lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck functional/with-servers functional/summary .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* .ci/run; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \

@@ -32,8 +32,8 @@ use axum::{Router, body::Body};
 use http::uri::Scheme;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use pushonce::store::{self, Memory};
-use pushonce::{Ack, Delivery, Failure, IdempotentLayer, IntoKey, Lease, Store, attribute, json_pointer};
+use pushonce::store::{self, Maintain, Memory};
+use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -54,11 +54,12 @@ async fn run() -> Result<(), BoxError> {
     let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
     let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
     let supplier = Supplier::from_env()?;
-    let store = store()?;
+    let operated = store()?;
+    let store: Arc<dyn Store> = operated.clone();
     let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
     layer("messages").check()?;
-    reach(&store).await?;
+    reach(&*operated).await?;
 
     let order = || attribute("po_id").or(json_pointer("/po_id"));
     let app = Router::new()
@@ -118,10 +119,10 @@ impl Supplier {
 }
 
 /// The store of `PUSHONCE_STORE`; nothing is dialled.
-fn store() -> Result<Arc<dyn Store>, BoxError> {
+fn store() -> Result<Arc<dyn Maintain>, BoxError> {
     let url = variable("PUSHONCE_STORE")?;
     if let Some(url) = url {
-        return Ok(store::connect(&url).map_err(|error| format!("`PUSHONCE_STORE`: {}", chain(&error)))?);
+        return Ok(store::open(&url).map_err(|error| format!("`PUSHONCE_STORE`: {}", chain(&error)))?);
     }
     if std::env::var_os("K_SERVICE").is_some() {
         return Err("`PUSHONCE_STORE` is not set: on Cloud Run an instance's memory is no store, since others do not see it".into());
@@ -131,9 +132,9 @@ fn store() -> Result<Arc<dyn Store>, BoxError> {
 }
 
 /// Asks the store once: a fault that will not pass should stop the start, an outage should not.
-async fn reach(store: &Arc<dyn Store>) -> Result<(), BoxError> {
-    match store.read(&("default", "start-up check").into_key()?).await {
-        Ok(_) => Ok(()),
+async fn reach(store: &dyn Maintain) -> Result<(), BoxError> {
+    match store.check().await {
+        Ok(()) => Ok(()),
         Err(error) if error.is_transient() => {
             tracing::warn!(
                 error = chain(&error),

@@ -12,11 +12,11 @@ use crate::stage::{SOON, Stage, by_hand, key, order, push, push_until_acked, sce
 use crate::supplier::Effect;
 
 scenarios! {
-    on both:
+    on every:
         a_killed_holder_is_taken_over_when_its_lease_lapses
-        a_holder_that_stood_still_past_its_lease_is_fenced_out;
+        a_holder_that_stood_still_past_its_lease_is_fenced_out
+        a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded;
     on one:
-        a_holder_that_outlived_its_lease_but_was_not_replaced_is_recorded
         a_push_that_outlives_its_ack_deadline_runs_once
         work_whose_caller_hung_up_is_recorded
         a_fleet_whose_instances_are_killed_records_every_message_once

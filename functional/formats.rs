@@ -14,7 +14,6 @@ scenarios! {
         records_of_the_first_version_are_understood
         unknown_fields_of_a_newer_minor_survive_a_run
         a_record_of_a_newer_major_is_answered_503_and_left_untouched;
-    on one:
 }
 
 fn golden(name: &str) -> Value {
@@ -27,7 +26,7 @@ fn golden(name: &str) -> Value {
 async fn plant(stage: &Stage, key: &Key, document: &Value) {
     let any = Record::decode(golden("released").to_string().as_bytes()).expect("a record");
     let _ = stage.store.swap(key, None, &any).await.expect("the store answers");
-    stage.emulator.rewrite(key, "record", &document.to_string()).await;
+    stage.site.emulator().rewrite(key, "record", &document.to_string()).await;
 }
 
 /// The same, written now: one of the emulators tells no time and goes by what the record says.
@@ -74,12 +73,12 @@ async fn a_record_of_a_newer_major_is_answered_503_and_left_untouched(stage: &St
     let a = stage.instance("a", 30).await;
     let key = key("messages", "m-1");
     plant(stage, &key, &golden("newer_major")).await;
-    let before = stage.emulator.raw_read(&key).await;
+    let before = stage.site.emulator().raw_read(&key).await;
     for _ in 0..2 {
         assert_eq!(push(&a, by_hand("/", "m-1")).await, (503, "unavailable".into()));
     }
     assert!(stage.supplier.effects().is_empty());
-    let after = stage.emulator.raw_read(&key).await;
+    let after = stage.site.emulator().raw_read(&key).await;
     // Not the whole answer, whose times of reading differ.
     let standing = |found: Option<_>| {
         let found: gcloud_sdk::google::datastore::v1::EntityResult = found.expect("an entity");

@@ -18,6 +18,9 @@ mod emulator;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
+#[path = "../tests/support/fake_gcs.rs"]
+mod fake_gcs;
+#[cfg(test)]
 mod formats;
 #[cfg(test)]
 mod front;
@@ -26,14 +29,23 @@ mod once;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+#[path = "../tests/support/proxy.rs"]
+mod proxy;
+#[cfg(test)]
 mod pubsub;
 #[cfg(test)]
 #[path = "../tests/support/report.rs"]
 mod report;
 #[cfg(test)]
+#[path = "../tests/support/s3.rs"]
+mod s3;
+#[cfg(test)]
 mod serialize;
 #[cfg(test)]
 mod shapes;
+#[cfg(test)]
+#[path = "../tests/support/site.rs"]
+mod site;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! What one scenario plays on: a store with a namespace of its own, the emulator of Pub/Sub, a supplier, instances.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use pushonce::store::Stored;
 use pushonce::store::record::State;
-use pushonce::store::{Datastore, Stored};
 use pushonce::{IntoKey, Key, Store};
 
-use crate::emulator::{Emulator, PROJECT};
 use crate::process::Instance;
 use crate::pubsub::{Message, PubSub, Push};
+use crate::site::Site;
 use crate::supplier::Supplier;
 use crate::{client, report};
 
@@ -19,23 +19,13 @@ use crate::{client, report};
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Which server keeps the records.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Server {
-    /// The Datastore emulator, which tells no time.
-    Datastore,
-    /// The Firestore emulator in Datastore mode, whose own clock counts.
-    Firestore,
-}
-
 /// The stage of one scenario.
 pub(crate) struct Stage {
     scenario: &'static str,
-    server: Server,
-    /// The server that keeps the records, with a namespace that nobody else has.
-    pub(crate) emulator: Emulator,
-    /// The store that the instances use.
-    pub(crate) store: Datastore,
+    /// Where the records are kept.
+    pub(crate) site: Site,
+    /// The store of them, for the scenario to look at.
+    pub(crate) store: Arc<dyn Store>,
     /// The world outside.
     pub(crate) supplier: Supplier,
     /// The emulator of Pub/Sub.
@@ -45,16 +35,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Sets the stage of the scenario of that name.
-    pub(crate) async fn set(scenario: &'static str, server: Server) -> Self {
-        let emulator = match server {
-            Server::Datastore => Emulator::datastore(),
-            Server::Firestore => Emulator::firestore(),
-        };
+    pub(crate) async fn set(scenario: &'static str, site: Site) -> Self {
         Self {
             scenario,
-            server,
-            store: emulator.store(),
-            emulator,
+            store: site.store(),
+            site,
             supplier: Supplier::start().await,
             pubsub: PubSub::from_env(scenario).await,
             subscriptions: Mutex::default(),
@@ -63,16 +48,15 @@ impl Stage {
 
     /// Starts an instance of the service whose claims have this lease.
     pub(crate) async fn instance(&self, name: &str, lease_seconds: u32) -> Instance {
-        let store = format!("datastore://{PROJECT}?namespace={}", self.emulator.namespace);
-        let variables = [
-            ("PUSHONCE_STORE", store.as_str()),
-            ("DATASTORE_EMULATOR_HOST", &self.emulator.host),
-            ("SUPPLIER_URL", &self.supplier.url("/supply")),
-            ("LEASE_SECONDS", &lease_seconds.to_string()),
-            ("TTL_SECONDS", "600"),
+        let mut variables = self.site.variables();
+        variables.extend([
+            ("SUPPLIER_URL", self.supplier.url("/supply")),
+            ("LEASE_SECONDS", lease_seconds.to_string()),
+            ("TTL_SECONDS", "600".to_owned()),
             // Logs are searched.
-            ("NO_COLOR", "1"),
-        ];
+            ("NO_COLOR", "1".to_owned()),
+        ]);
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Instance::start("orders", name, &variables).await
     }
 
@@ -112,11 +96,7 @@ impl Stage {
         for subscription in subscriptions {
             self.pubsub.delete(subscription).await;
         }
-        let server = match self.server {
-            Server::Datastore => "datastore-emulator",
-            Server::Firestore => "firestore-emulator",
-        };
-        report::test(server, self.scenario);
+        report::test(self.site.name, self.scenario);
         if pushed {
             report::test("pubsub-emulator", self.scenario);
         }
@@ -172,25 +152,34 @@ pub(crate) fn order(po_id: &str) -> Message {
     Message::new(format!("{{\"po_id\":\"{po_id}\"}}")).attribute("po_id", po_id)
 }
 
-/// Writes each scenario as a test, on the Datastore emulator or on both servers.
+/// Writes each scenario as a test: on every server that other processes find, on both emulators of
+/// Datastore, or on one.
 macro_rules! scenarios {
-    (on both: $($both:ident)* ; on one: $($one:ident)*) => {
+    ($(on every: $($every:ident)*;)? $(on both: $($both:ident)*;)? $(on one: $($one:ident)*)?) => {
         mod datastore_emulator {
-            $(crate::stage::scenarios!(@ $both Datastore);)*
-            $(crate::stage::scenarios!(@ $one Datastore);)*
+            crate::stage::scenarios!(@ datastore_emulator $($($every)*)? $($($both)*)? $($($one)*)?);
         }
         mod firestore_emulator {
-            $(crate::stage::scenarios!(@ $both Firestore);)*
+            crate::stage::scenarios!(@ firestore_emulator $($($every)*)? $($($both)*)?);
         }
+        $(crate::stage::scenarios! { [redis postgres sqlite mariadb s3 fake_gcs] [$($every)*] })?
     };
-    (@ $scenario:ident $server:ident) => {
-        #[tokio::test]
-        async fn $scenario() {
-            let server = crate::stage::Server::$server;
-            let stage = crate::stage::Stage::set(stringify!($scenario), server).await;
-            super::$scenario(&stage).await;
-            stage.passed().await;
-        }
+    ([$($server:ident)*] $scenarios:tt) => {
+        $(mod $server { crate::stage::scenarios! { $server $scenarios } })*
+    };
+    ($server:ident [$($scenario:ident)*]) => {
+        crate::stage::scenarios!(@ $server $($scenario)*);
+    };
+    (@ $server:ident $($scenario:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $scenario() {
+                let site = crate::site::Site::$server().await;
+                let stage = crate::stage::Stage::set(stringify!($scenario), site).await;
+                super::$scenario(&stage).await;
+                stage.passed().await;
+            }
+        )*
     };
 }
 pub(crate) use scenarios;

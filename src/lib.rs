@@ -30,8 +30,10 @@
 //! - [`IdempotentLayer`] guards a route; `serve` runs it on Cloud Run; [`PubSub`], [`Delivery`] and
 //!   [`Lease`] are extractors; [`Outcome`] is what became of a delivery.
 //! - [`lock`], [`mutex`] and [`at_most_once`] are the same guard as verbs, for any future.
-//! - [`store`] has the port, [`Memory`](store::Memory), `Datastore` (feature `datastore`) and
-//!   [`connect`](store::connect).
+//! - [`store`] has the port, [`connect`](store::connect), [`Memory`](store::Memory), and behind features
+//!   `Datastore`, `Redis`, `Sql` and `Bucket`; [`Cached`](store::Cached) and [`Metered`](store::Metered)
+//!   stand around any of them.
+//! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators.
 //! - `testing` (feature) tests a handler without Google; `contract` (feature) tests a store.
 //!
 //! # The limits
@@ -83,6 +85,7 @@ mod disabled;
 pub mod idempotent;
 mod key;
 mod lease;
+pub mod maintain;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]

@@ -9,11 +9,11 @@
 mod both_emulators;
 #[path = "support/datastore_emulator.rs"]
 mod emulator;
+#[path = "support/proxy.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod proxy;
 #[path = "support/report.rs"]
 mod report;
-#[path = "support/rpc_count.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod rpc_count;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -23,12 +23,14 @@ use both_emulators::on_both_emulators;
 use emulator::{Emulator, PROJECT, key, record};
 use futures_util::future::join_all;
 use gcloud_sdk::google::datastore::v1::value::ValueType;
+use proxy::{Proxy, Speech};
 use pushonce::store::record::Id;
 use pushonce::store::{Datastore, Maintain as _, Standing, StoreError, Stored, Swap, Version};
 use pushonce::{Clock, IntoKey, Key, Store};
-use rpc_count::RpcCount;
 
 const RACERS: usize = 20;
+/// What is in every write and in no look-up.
+const WRITE: &str = r#"{"format":100,"#;
 
 on_both_emulators! {
     a_record_is_created_once_and_swapped_on_its_version_only
@@ -250,7 +252,7 @@ async fn the_environment_names_the_emulator_and_a_version_six_address_works() {
     let _ = written(named.swap(&key(), None, &record(1)).await.unwrap());
     // The emulators listen on IPv4 only, so the counting proxy listens on IPv6 in front of one.
     let listener = tokio::net::TcpListener::bind("[::1]:0").await.expect("a loopback address of IPv6");
-    let proxy = RpcCount::start_on(listener, &emulator.host).unwrap();
+    let proxy = Proxy::start_on(listener, &emulator.host, Speech::Streams).unwrap();
     assert!(proxy.address().starts_with("[::1]:"));
     let store = emulator.builder(&proxy.address()).build().unwrap();
     assert_eq!(standing(&store, &key()).await.record, record(1));
@@ -258,7 +260,7 @@ async fn the_environment_names_the_emulator_and_a_version_six_address_works() {
 }
 
 async fn a_call_costs_one_rpc_and_all_calls_share_one_connection(emulator: Emulator) {
-    let proxy = RpcCount::start(&emulator.host).await.unwrap();
+    let proxy = Proxy::start(&emulator.host, Speech::Streams).await.unwrap();
     let (store, key) = (emulator.builder(&proxy.address()).build().unwrap(), key());
     assert_eq!(proxy.connections(), 0, "nothing is dialled when the store is built");
     let reads = join_all((0..RACERS).map(|_| store.read(&key))).await;
@@ -277,11 +279,11 @@ async fn a_call_costs_one_rpc_and_all_calls_share_one_connection(emulator: Emula
 
 // F65
 async fn a_write_whose_answer_is_lost_is_known_by_its_token(emulator: Emulator) {
-    let proxy = RpcCount::start(&emulator.host).await.unwrap();
+    let proxy = Proxy::start(&emulator.host, Speech::Streams).await.unwrap();
     let (store, key) = (emulator.builder(&proxy.address()).build().unwrap(), key());
     let mut seen = None;
     for token in 1..=2 {
-        proxy.cut_after_next_write();
+        proxy.cut_after(WRITE);
         let error = store.swap(&key, seen.as_ref(), &record(token)).await.unwrap_err();
         assert!(error.is_transient() && error.may_have_written(), "{error:?}");
         let stored = standing(&store, &key).await;
@@ -292,9 +294,9 @@ async fn a_write_whose_answer_is_lost_is_known_by_its_token(emulator: Emulator) 
 }
 
 async fn a_write_that_was_cut_off_on_its_way_is_not_there(emulator: Emulator) {
-    let proxy = RpcCount::start(&emulator.host).await.unwrap();
+    let proxy = Proxy::start(&emulator.host, Speech::Streams).await.unwrap();
     let (store, key) = (emulator.builder(&proxy.address()).build().unwrap(), key());
-    proxy.cut_before_next_write();
+    proxy.cut_before(WRITE);
     let error = store.swap(&key, None, &record(1)).await.unwrap_err();
     // To the store both cuts look the same, so it may not rule the write out.
     assert!(error.is_transient() && error.may_have_written(), "{error:?}");
@@ -315,7 +317,7 @@ async fn a_server_that_is_not_there_yet_is_an_outage_and_found_later(emulator: E
         assert!(error.is_transient() && !error.may_have_written(), "nothing was sent: {error:?}");
     }
     let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-    let _proxy = RpcCount::start_on(listener, &emulator.host).unwrap();
+    let _proxy = Proxy::start_on(listener, &emulator.host, Speech::Streams).unwrap();
     let _ = written(store.swap(&key, None, &record(1)).await.unwrap());
 }
 

@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("lease", 2),
     ("verbs", 3),
     ("pubsub", 3),
+    ("maintain", 3),
     ("idempotent", 4),
     ("serve", 5),
     ("testing", 5),

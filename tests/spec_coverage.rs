@@ -10,7 +10,7 @@ const COVERAGE: &str = include_str!("../docs/spec-coverage.md");
 const DECISIONS: &str = include_str!("../docs/decisions.md");
 
 /// The macros that write a test for each name in their list.
-const LISTS: [&str; 2] = ["\non_both_emulators! {", "\nscenarios! {"];
+const LISTS: [&str; 4] = ["\non! {", "\non_both_emulators! {", "\non_servers! {", "\nscenarios! {"];
 
 /// The rows of all tables: the statement, and the cell that says what pins it.
 fn rows() -> Vec<(&'static str, &'static str)> {
@@ -39,7 +39,8 @@ fn source(path: &str) -> String {
 /// Whether the file has the test, and runs it: by its attribute, or in the list of a macro.
 fn runs(file: &str, test: &str) -> bool {
     let source = source(&format!("{file}.rs"));
-    let Some(at) = source.find(&format!("fn {test}(")) else { return false };
+    let function = ["(", "<"].iter().find_map(|next| source.find(&format!("fn {test}{next}")));
+    let Some(at) = function else { return false };
     let before = source[..at].trim_end_matches("async ").trim_end();
     let attribute = before.rsplit_once("#[").is_some_and(|(_, attribute)| {
         (attribute.starts_with("test]") || attribute.starts_with("tokio::test")) && !attribute.contains('{')
@@ -106,6 +107,7 @@ fn a_name_that_is_no_test_is_found_out() {
     assert!(!runs("tests/spec_coverage", "anchors_of_nothing"));
     assert!(!runs("functional/front", "pass"), "a function, but no test");
     assert!(runs("functional/once", "a_message_runs_once"), "by the list of a macro");
+    assert!(runs("tests/sql/purge", "many_may_purge_at_once"), "and by one for each database");
     assert!(is_law("a_release_never_deletes") && !is_law("a_release_deletes"));
 }
 

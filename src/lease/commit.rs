@@ -17,7 +17,7 @@ impl Lease {
     /// database. Renewal stops first. Statement and commit are given five seconds each. Once for a
     /// lease, and for `lock` only, which is the layer's verb unless it is told otherwise.
     ///
-    /// With `PUSHONCE_DISABLED` it commits, and no more.
+    /// With `PUSHONCE_DISABLED` it commits, and no more. Under the layer there is no lease then.
     ///
     /// # Errors
     /// [`CommitError`]: return it, or any error. What it is answered follows from what the record

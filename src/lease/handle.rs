@@ -28,8 +28,8 @@ pub enum History {
         /// Runs that began and were not recorded.
         runs: u32,
     },
-    /// The last run crashed, panicked, was cancelled, or its lease lapsed: it may have had its
-    /// effect, and may even still be at work.
+    /// The last run crashed, panicked, was cancelled, or its lease lapsed, or an operator reset its
+    /// key: it may have had its effect, and may even still be at work.
     Unknown {
         /// Runs that began and were not recorded.
         runs: u32,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::status::{Status, age, is_started, left_of};
 use crate::store::Stored;
 use crate::store::record::{Ended, Id, Progress, Receipt, Record, State, Verb};
 use crate::time::duration_micros;
@@ -69,33 +70,30 @@ pub(crate) fn claim(ask: &Ask, standing: Option<&Stored>, stamp: Stamp) -> Verdi
         return Verdict::Take(Box::new(take(Record::blank(ask.verb, ask.lease, ask.ttl), ask, stamp)));
     };
     let record = &stored.record;
-    let age = record.aged.saturating_add(stored.age);
-    let live = match record.state {
-        State::Claimed => age < record.lease,
-        State::Done => age < record.ttl,
-        State::Released => false,
-    };
-    if live && record.verb.excludes(ask.verb) {
+    let status = Status::of(stored);
+    if !status.is_free() && record.verb.excludes(ask.verb) {
         return Verdict::Misuse { stands: record.verb };
     }
-    match record.state {
-        State::Claimed if live => Verdict::Held { left: record.lease - age },
-        State::Done if live => Verdict::Done {
+    match status {
+        Status::Held { left } => Verdict::Held { left },
+        Status::Started { .. } | Status::Done { .. } => Verdict::Done {
             receipt: record.receipt.clone(),
             conflict: matches!((record.digest, ask.digest), (Some(stored), Some(asked)) if stored != asked),
         },
-        State::Released => Verdict::Take(Box::new(take(record.clone(), ask, stamp))),
-        State::Claimed => {
-            let lapsed =
-                Record { runs: record.runs.saturating_add(1), ended: Ended::Unknown, ..record.clone() };
-            Verdict::Take(Box::new(take(lapsed, ask, stamp)))
-        }
-        State::Done => Verdict::Take(Box::new(take(
-            Record { runs: 0, ended: Ended::Fresh, ..record.clone() },
-            ask,
-            stamp,
-        ))),
+        Status::Released => Verdict::Take(Box::new(take(record.clone(), ask, stamp))),
+        Status::Lapsed => Verdict::Take(Box::new(take(unknown(record), ask, stamp))),
+        Status::Expired => Verdict::Take(Box::new(take(over(record), ask, stamp))),
     }
+}
+
+/// The record after a run that nobody knows the end of.
+fn unknown(record: &Record) -> Record {
+    Record { runs: record.runs.saturating_add(1), ended: Ended::Unknown, ..record.clone() }
+}
+
+/// The record of an occurrence that is over: the next one is another.
+fn over(record: &Record) -> Record {
+    Record { runs: 0, ended: Ended::Fresh, ..record.clone() }
 }
 
 /// The claimed record (or, for `at_most_once`, the mark), with the history of `found`.
@@ -159,7 +157,7 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Durati
     if record.holder != Some(me) {
         return Step::Answer(Commit::FencedOut);
     }
-    let started = record.receipt.as_ref().is_some_and(|receipt| receipt.progress == Progress::Started);
+    let started = is_started(record);
     let next = match (record.state, op) {
         (State::Claimed, Op::Renew) => Record { aged: Duration::ZERO, ..record.clone() },
         (State::Claimed, Op::Complete(note)) => Record {
@@ -213,11 +211,48 @@ pub(crate) fn forestall(ask: &Ask, condition: Option<&Stored>, stamp: Stamp) -> 
             let blank = Record { holder: Some(ask.holder), ..Record::blank(ask.verb, ask.lease, ask.ttl) };
             higher(blank, stamp).stamped(stamp)
         }
-        Some(stored) => {
-            let aged = stored.record.aged.saturating_add(stored.age);
-            Record { aged, ..stored.record.clone() }.stamped(stamp)
-        }
+        Some(stored) => Record { aged: age(stored), ..stored.record.clone() }.stamped(stamp),
     }
+}
+
+/// Whether a reset spares the claim of somebody who may be at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// A live claim stays, and so does a mark of `at_most_once` while its lease runs.
+    No,
+    /// It is reset too. Its work goes on, and can write nothing more to the store.
+    Yes,
+}
+
+/// What a reset meets.
+#[derive(Debug)]
+pub(crate) enum Reset {
+    /// Write this: the key is free, and nobody can write as its holder.
+    Write(Box<Record>),
+    /// It is released already.
+    Free,
+    /// Somebody may be at work, and is spared.
+    Held { left: Duration },
+}
+
+/// Resets a key on which `stored` stands. The record stays, so that the fence keeps rising; it has no
+/// holder, so nobody can write as one. That a run began is remembered even if it was recorded: the
+/// record of its success is what goes.
+///
+pub(crate) fn reset(stored: &Stored, force: Force, stamp: Stamp) -> Reset {
+    let record = &stored.record;
+    let found = match Status::of(stored) {
+        Status::Released => return Reset::Free,
+        // A mark runs as long as its lease, as far as anybody can tell; then it crashed or failed.
+        Status::Held { .. } | Status::Started { .. } => match left_of(record.lease, stored) {
+            Some(left) if force == Force::No => return Reset::Held { left },
+            _ => unknown(record),
+        },
+        Status::Lapsed | Status::Done { .. } => unknown(record),
+        Status::Expired => over(record),
+    };
+    let reset = Record { state: State::Released, holder: None, aged: Duration::ZERO, ..higher(found, stamp) };
+    Reset::Write(Box::new(reset.stamped(stamp)))
 }
 
 /// The same record under a higher fence: it rises while the record stands, and across its deletion

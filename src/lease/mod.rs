@@ -11,11 +11,13 @@ mod error;
 mod handle;
 mod handover;
 mod machine;
+mod operator;
 #[cfg(feature = "contract")]
 pub mod planted;
 #[cfg(not(feature = "contract"))]
 pub(crate) mod planted;
 mod settle;
+mod status;
 mod undo;
 
 use std::panic::AssertUnwindSafe;
@@ -31,7 +33,10 @@ pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shut
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub(crate) use self::handover::Transacted;
+pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
+pub use self::operator::{Inspected, Reset, inspect, reset};
+pub use self::status::Status;
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;
 use crate::random;

@@ -17,6 +17,8 @@ pub enum Fault {
     NoUndo,
     /// A completion that was not stored before the answer is dropped.
     DroppedCompletion,
+    /// A reset whose answer was lost is tried again on whoever came after.
+    ResetsAnybody,
 }
 
 #[cfg(feature = "contract")]

@@ -1,13 +1,6 @@
 //! What an address consists of, for the stores whose driver reads none.
 
-use super::connect::{ConnectError, malformed};
-
-/// A short plain word, which is no secret.
-pub(super) fn plain(name: &str) -> Option<&str> {
-    let fits = (1..=20).contains(&name.len())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
-    fits.then_some(name)
-}
+use super::connect::{ConnectError, malformed, unknown_parameter};
 
 /// An address of the form `scheme://place/name?parameter=value&..`, for stores whose driver reads none.
 pub(super) struct Address<'a> {
@@ -41,9 +34,6 @@ impl<'a> Address<'a> {
 
     /// A parameter that no store of the scheme knows.
     pub(super) fn unknown(parameter: &str) -> ConnectError {
-        malformed(plain(parameter).map_or_else(
-            || "a parameter is unknown".to_owned(),
-            |name| format!("the parameter `{name}` is unknown"),
-        ))
+        malformed(unknown_parameter(parameter))
     }
 }

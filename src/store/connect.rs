@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::address::plain;
 use super::{BoxError, Maintain, Memory, Store};
 
 const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, `rediss://host`, \
@@ -14,12 +13,21 @@ const KNOWN: &str = "`memory:`, `datastore://project/database`, `redis://host`, 
 /// |---|---|---|
 /// | `memory:` | [`Memory`] | |
 /// | `datastore://project/database?namespace=..&kind=..` | `Datastore` | `datastore` |
+/// | `redis://user:password@host:port/database?prefix=..` | `Redis` | `redis` |
+/// | `rediss://..`, the same over TLS; `ca=file` names a root certificate | `Redis` | `redis` |
+/// | `redis://host:port,host:port?cluster=true`, some nodes of a cluster | `Redis` | `redis` |
 /// | `postgres://user:password@host:port/database?table=..` | `Sql<sqlx::Postgres>` | `postgres` |
 /// | `mysql://user:password@host:port/database?table=..` | `Sql<sqlx::MySql>` | `mysql` |
 /// | `sqlite://file?table=..` | `Sql<sqlx::Sqlite>` | `sqlite` |
+/// | `s3://bucket/prefix?region=..&endpoint=..` | `Bucket` | `bucket-s3` |
+/// | `gs://bucket/prefix?endpoint=..` | `Bucket` | `bucket-gcs` |
 ///
 /// In an address of Datastore a database that is left out is `(default)`; both parameters may be left
 /// out, and parts are plain names: nothing is percent-decoded.
+///
+/// A prefix of a bucket that is left out is `pushonce`. Credentials come from the environment as the
+/// crate `object_store` reads them; an `endpoint` of `http://` is an emulator's, and only that is spoken
+/// to without TLS (and, of `gs:`, without credentials).
 ///
 /// ```
 /// let store = pushonce::store::connect("memory:")?;
@@ -68,9 +76,16 @@ pub fn open(url: &str) -> Result<Arc<dyn Maintain>, ConnectError> {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new())),
         "memory" => Err(malformed("`memory:` takes nothing after its colon")),
         "datastore" => driver!("datastore", "datastore", super::Datastore::of_url),
+        "redis" => driver!("redis", "redis", super::Redis::of_url),
+        "rediss" => driver!("rediss", "redis", super::Redis::of_url),
         "postgres" | "postgresql" => driver!("postgres", "postgres", super::Sql::<sqlx::Postgres>::of_url),
         "mysql" | "mariadb" => driver!("mysql", "mysql", super::Sql::<sqlx::MySql>::of_url),
         "sqlite" => driver!("sqlite", "sqlite", super::Sql::<sqlx::Sqlite>::of_url),
+        "s3" => driver!("s3", "bucket-s3", super::Bucket::of_s3_url),
+        "gs" => driver!("gs", "bucket-gcs", super::Bucket::of_gs_url),
+        "file" => Err(malformed(
+            "a folder cannot replace an object on a condition, so two holders could both win; on one machine use `sqlite://file`",
+        )),
         _ => Err(ConnectError::Unknown { scheme: plain(scheme).map(str::to_owned) }),
     }
 }
@@ -119,6 +134,30 @@ fn spelled(scheme: Option<&str>) -> String {
 
 pub(super) fn malformed(what: impl Into<String>) -> ConnectError {
     ConnectError::Malformed { what: what.into() }
+}
+
+/// A parameter that no store of the scheme knows.
+#[cfg(any(
+    feature = "datastore",
+    feature = "redis",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "mysql",
+    feature = "bucket-s3",
+    feature = "bucket-gcs"
+))]
+pub(super) fn unknown_parameter(name: &str) -> String {
+    plain(name).map_or_else(
+        || "a parameter is unknown".to_owned(),
+        |name| format!("the parameter `{name}` is unknown"),
+    )
+}
+
+/// A short plain word, which is no secret.
+pub(super) fn plain(name: &str) -> Option<&str> {
+    let fits = (1..=20).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '+');
+    fits.then_some(name)
 }
 
 #[cfg(test)]
@@ -194,9 +233,27 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "datastore"))]
+    /// Each that this build does not have: a build of all features has nothing to show here.
     #[test]
     fn a_store_that_is_not_compiled_in_names_its_feature() {
-        assert!(refusal("datastore://p1").contains("switch on the feature `datastore`"));
+        for (scheme, feature, is_in) in [
+            ("datastore", "datastore", cfg!(feature = "datastore")),
+            ("redis", "redis", cfg!(feature = "redis")),
+            ("rediss", "redis", cfg!(feature = "redis")),
+            ("postgres", "postgres", cfg!(feature = "postgres")),
+            ("postgresql", "postgres", cfg!(feature = "postgres")),
+            ("mysql", "mysql", cfg!(feature = "mysql")),
+            ("mariadb", "mysql", cfg!(feature = "mysql")),
+            ("sqlite", "sqlite", cfg!(feature = "sqlite")),
+            ("s3", "bucket-s3", cfg!(feature = "bucket-s3")),
+            ("gs", "bucket-gcs", cfg!(feature = "bucket-gcs")),
+        ] {
+            let opened = connect(&format!("{scheme}://host/place"));
+            let missing = matches!(&opened, Err(ConnectError::NotCompiledIn { feature: named, .. }) if *named == feature);
+            assert_eq!(missing, !is_in, "{scheme}");
+            if let Err(error @ ConnectError::NotCompiledIn { .. }) = opened {
+                assert!(error.to_string().contains(&format!("switch on the feature `{feature}`")), "{error}");
+            }
+        }
     }
 }

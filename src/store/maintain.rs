@@ -1,5 +1,7 @@
 //! What operators do to a store, beside the port: check it, look through it, and collect what has expired.
 
+use std::sync::Arc;
+
 use super::record::State;
 use super::{BoxFuture, Record, Store, StoreError, Stored};
 
@@ -27,11 +29,26 @@ pub trait Maintain: Store {
 
     /// One page of the records that the filter takes, in an order of the store's own. It looks at no
     /// more than `page.limit` records, so it may bring fewer, even none, and have a `next` all the
-    /// same. What changes while pages are read may be missed or seen twice.
+    /// same. What changes while pages are read may be missed or seen twice. A record that cannot be
+    /// understood has no state, so it may be brought whatever state is asked for.
     ///
     /// # Errors
     /// [`StoreError`]. Ask for the same page again.
     fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>>;
+}
+
+impl<S: Maintain + ?Sized> Maintain for Arc<S> {
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        (**self).check()
+    }
+
+    fn purge_expired(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        (**self).purge_expired(limit)
+    }
+
+    fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        (**self).list(filter, page)
+    }
 }
 
 /// Which records to list. The default takes all.
@@ -55,7 +72,7 @@ impl Filter {
 pub struct Page {
     /// The `next` of the page before; `None` for the first.
     pub after: Option<String>,
-    /// The most records to look at.
+    /// The most records to look at. Zero counts as one.
     pub limit: usize,
 }
 
@@ -78,7 +95,8 @@ pub struct Listing {
 /// A record in a list.
 #[derive(Debug)]
 pub struct Found {
-    /// The key, as `consumer:text`. One of more than 128 KiB is shown by its name in the store.
+    /// The key, as `consumer:text`. One of more than 128 KiB, or of a record that cannot be
+    /// understood, may be shown by its name in the store.
     pub key: String,
     /// What stands under it. A record that cannot be understood is an error of its own, so that it
     /// hides no other.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::record::understood;
 use super::{
-    BoxFuture, Filter, Listing, Maintain, Page, Record, Standing, Store, StoreError, Stored, Swap, Version,
+    BoxFuture, Filter, Found, Listing, Maintain, Page, Record, Standing, Store, StoreError, Stored, Swap,
+    Version,
 };
 use crate::key::Key;
 use crate::time::{Clock, micros, system_clock};
@@ -71,9 +72,7 @@ impl Memory {
 
     /// Spreads rising ids; a sender that aims at one shard gets a map like any other, only larger.
     fn shard(&self, key: &Key) -> &Mutex<HashMap<Key, Entry>> {
-        let sum =
-            key.text().bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        &self.shards[sum % SHARDS]
+        &self.shards[shard_of(key.text())]
     }
 
     fn stored(&self, entry: &Entry) -> Result<Stored, StoreError> {
@@ -137,13 +136,64 @@ impl Maintain for Memory {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn purge_expired(&self, _limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        todo!()
+    fn purge_expired(&self, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(std::future::ready(Ok(self.purge(limit))))
     }
 
-    fn list<'a>(&'a self, _: &'a Filter, _: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
-        todo!()
+    /// Shard by shard, and in each by key.
+    fn list<'a>(&'a self, filter: &'a Filter, page: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        Box::pin(std::future::ready(Ok(self.page(filter, page))))
     }
+}
+
+impl Memory {
+    fn purge(&self, limit: usize) -> usize {
+        let now = micros(self.clock.wall());
+        let mut left = limit;
+        for shard in &self.shards {
+            lock(shard).retain(|_, entry| {
+                let stays = left == 0 || entry.record.expires > now;
+                left -= usize::from(!stays);
+                stays
+            });
+        }
+        limit - left
+    }
+
+    fn page(&self, filter: &Filter, page: &Page) -> Listing {
+        let mut listing = Listing::default();
+        let mut left = page.limit.max(1);
+        let mut after = page.after.as_deref();
+        let first = after.map_or(0, |shown| shard_of(shown.split_once(':').map_or(shown, |(_, text)| text)));
+        for shard in &self.shards[first..] {
+            let shard = lock(shard);
+            let mut rest: Vec<_> = shard
+                .iter()
+                .map(|(key, entry)| (key.to_string(), key, entry))
+                .filter(|(shown, ..)| after.is_none_or(|after| shown.as_str() > after))
+                .collect();
+            rest.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
+            for (shown, key, entry) in rest {
+                if left == 0 {
+                    return listing;
+                }
+                left -= 1;
+                if filter.takes(&shown, &entry.record) {
+                    listing.found.push(Found { key: key.shown(), stored: self.stored(entry) });
+                }
+                // Where this is the last one, the page after it is empty.
+                listing.next = Some(shown);
+            }
+            after = None;
+        }
+        listing.next = None;
+        listing
+    }
+}
+
+/// Which map has the keys of that text.
+fn shard_of(text: &str) -> usize {
+    text.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % SHARDS
 }
 
 /// A panic while the lock was held cannot leave a map half written.

@@ -1,6 +1,10 @@
 //! The store port: a versioned record with compare-and-swap, and nothing more.
 
+#[cfg(any(feature = "datastore", feature = "bucket-s3", feature = "bucket-gcs"))]
 mod address;
+#[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
+mod bucket;
+mod cached;
 #[cfg(feature = "testing")]
 pub mod chaos;
 mod completes;
@@ -18,7 +22,10 @@ mod datastore;
 mod document;
 mod maintain;
 mod memory;
+mod metered;
 pub mod record;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub mod sql;
 #[cfg(any(
@@ -36,13 +43,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
+pub use self::bucket::{Bucket, BucketBuilder, InvalidBucket};
+pub use self::cached::Cached;
 pub use self::completes::{Commits, Completes};
 pub use self::connect::{ConnectError, connect, open};
 #[cfg(feature = "datastore")]
 pub use self::datastore::{Datastore, DatastoreBuilder, InvalidDatastore};
 pub use self::maintain::{Filter, Found, Listing, Maintain, Page};
 pub use self::memory::Memory;
+pub use self::metered::{Metered, Tally, Totals, Trips};
 pub use self::record::Record;
+#[cfg(feature = "redis")]
+pub use self::redis::{InvalidRedis, Redis, RedisBuilder};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub use self::sql::Sql;
 use crate::key::Key;

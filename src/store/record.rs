@@ -69,7 +69,7 @@ pub enum Ended {
     Fresh,
     /// It returned an error.
     Failed,
-    /// It crashed, panicked, was cancelled, or its lease lapsed.
+    /// It crashed, panicked, was cancelled, or its lease lapsed; or an operator reset its key.
     Unknown,
 }
 

@@ -42,29 +42,23 @@ pub(super) async fn settle<T, R: Reply<T>>(
         Err(_) => plan.settings.cancel_safe.then_some(Op::Release(Ended::Unknown)),
     };
     let mut entity = entity.as_mut().zip(leave);
-    let decided = async { if known.is_some() { known } else { in_time(&mut claim, &op).await } };
-    let given_back = async {
-        match &mut entity {
-            Some((entity, leave)) => in_time(entity, leave).await.is_some(),
-            None => true,
-        }
+    let decided = if known.is_some() { known } else { in_time(&mut claim, &op).await };
+    // Not before it is decided: until then the transaction may still be committed, and whoever got the
+    // entity would not see its effect.
+    let given_back = match &mut entity {
+        Some((entity, leave)) => decided.is_some() && in_time(entity, leave).await.is_some(),
+        None => true,
     };
-    let (decided, given_back) = tokio::join!(decided, given_back);
     let result = result(decided, ended, word, &plan);
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain: None })));
-    let decide_late = async {
-        if decided.is_none() {
-            let commit = through(&mut claim, &op).await;
-            tracing::info!(key = %plan.place.key, committed = commit == Commit::AlreadyDone, "after the answer it is known what became of the work's own transaction");
-        }
-    };
-    let give_back_late = async {
-        if let (false, Some((entity, leave))) = (given_back, &mut entity) {
-            told_late(entity, leave).await;
-        }
-    };
-    tokio::join!(decide_late, give_back_late);
+    if decided.is_none() {
+        let commit = through(&mut claim, &op).await;
+        tracing::info!(key = %plan.place.key, committed = commit == Commit::AlreadyDone, "after the answer it is known what became of the work's own transaction");
+    }
+    if let (false, Some((entity, leave))) = (given_back, &mut entity) {
+        told_late(entity, leave).await;
+    }
 }
 
 /// What the work's commit was told, with what the store said of it.

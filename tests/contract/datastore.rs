@@ -3,24 +3,23 @@
 
 use std::sync::Arc;
 
-use pushonce::contract::{Law, Subject};
-use pushonce::store::{BoxFuture, Datastore};
+use pushonce::contract::{LAWS, Law, Subject, Waiver};
+use pushonce::store::{BoxFuture, Datastore, Maintain};
 use pushonce::{Key, Store};
 
 use crate::emulator::Emulator;
-use crate::report;
+use crate::{report, waivers};
 
-struct Emulated {
+pub(crate) struct Emulated {
     server: &'static str,
-    tells_time: bool,
     emulator: Emulator,
     store: Arc<Datastore>,
 }
 
 impl Emulated {
-    fn new(server: &'static str, tells_time: bool, emulator: Emulator) -> Self {
+    pub(crate) fn new(server: &'static str, emulator: Emulator) -> Self {
         let store = Arc::new(emulator.store());
-        Self { server, tells_time, emulator, store }
+        Self { server, emulator, store }
     }
 }
 
@@ -33,23 +32,47 @@ impl Subject for Emulated {
         Box::pin(self.emulator.delete(key))
     }
 
-    fn tells_time(&self) -> bool {
-        self.tells_time
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.store.clone())
+    }
+
+    fn waives(&self) -> &'static [Waiver] {
+        waivers::of(self.server)
     }
 
     fn passed(&self, law: &Law) {
         report::law(self.server, law.name());
     }
+
+    fn waived(&self, law: &Law, _: &str) {
+        report::waived(self.server, law.name());
+    }
+}
+
+/// A waiver that is not needed any more must go.
+async fn keeps_nothing_that_is_waived(server: &'static str, emulator: Emulator) {
+    // Under the name of nobody, who waives nothing.
+    let subject = Arc::new(Emulated::new("nobody", emulator));
+    for waiver in waivers::of(server) {
+        let law = LAWS.iter().find(|law| law.name() == waiver.law).unwrap();
+        assert!(law.check(subject.clone()).await.is_err(), "{server} keeps {}, which it waives", waiver.law);
+    }
+    report::test(server, "keeps_nothing_that_is_waived");
 }
 
 mod datastore_emulator {
     use super::{Emulated, Emulator};
 
-    pushonce::contract!(Emulated::new("datastore-emulator", false, Emulator::datastore()));
+    pushonce::contract!(Emulated::new("datastore-emulator", Emulator::datastore()));
+
+    #[tokio::test]
+    async fn keeps_nothing_that_is_waived() {
+        super::keeps_nothing_that_is_waived("datastore-emulator", Emulator::datastore()).await;
+    }
 }
 
 mod firestore_emulator {
     use super::{Emulated, Emulator};
 
-    pushonce::contract!(Emulated::new("firestore-emulator", true, Emulator::firestore()));
+    pushonce::contract!(Emulated::new("firestore-emulator", Emulator::firestore()));
 }

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushonce::contract::{Law, Subject};
-use pushonce::store::{BoxFuture, Memory};
+use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::store::{BoxFuture, Maintain, Memory};
 use pushonce::{Key, Store};
 
-use crate::report;
+use crate::{report, waivers};
 
-struct InMemory(Arc<Memory>);
+pub(crate) struct InMemory(Arc<Memory>);
+
+impl InMemory {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Memory::new()))
+    }
+}
 
 impl Subject for InMemory {
     fn store(&self) -> Arc<dyn Store> {
@@ -30,9 +36,21 @@ impl Subject for InMemory {
         Duration::from_millis(200)
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
+    }
+
+    fn waives(&self) -> &'static [Waiver] {
+        waivers::of("memory")
+    }
+
     fn passed(&self, law: &Law) {
         report::law("memory", law.name());
     }
+
+    fn waived(&self, law: &Law, _: &str) {
+        report::waived("memory", law.name());
+    }
 }
 
-pushonce::contract!(InMemory(Arc::new(Memory::new())));
+pushonce::contract!(InMemory::new());

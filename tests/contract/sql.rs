@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use pushonce::contract::{Law, Subject};
-use pushonce::store::{self, BoxFuture, Sql};
+use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::store::{self, BoxFuture, Maintain, Sql};
 use pushonce::{Key, Store};
 use sqlx::{MySql, Postgres, Sqlite};
 
-use crate::report;
 use crate::sql_server::{Place, Server};
+use crate::{report, waivers};
 
 struct InTable<DB: Server> {
     place: Place<DB>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Maintain>,
     tells: bool,
 }
 
@@ -21,7 +21,7 @@ impl<DB: Server> InTable<DB> {
         let place = Place::<DB>::new();
         let table = Sql::builder(place.pool(1)).table(&place.table).build().unwrap();
         table.create_table().await.unwrap();
-        Self { store: store::connect(&place.url).unwrap(), place, tells }
+        Self { store: store::open(&place.url).unwrap(), place, tells }
     }
 }
 
@@ -38,8 +38,20 @@ impl<DB: Server> Subject for InTable<DB> {
         self.tells
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.store.clone())
+    }
+
+    fn waives(&self) -> &'static [Waiver] {
+        waivers::of(DB::SHORT)
+    }
+
     fn passed(&self, law: &Law) {
         report::law(DB::SHORT, law.name());
+    }
+
+    fn waived(&self, law: &Law, _: &str) {
+        report::waived(DB::SHORT, law.name());
     }
 }
 

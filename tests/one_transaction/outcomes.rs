@@ -205,3 +205,25 @@ async fn the_entity_of_serialize_is_given_back_however_the_transaction_ended() {
         assert_eq!((next.status.as_u16(), began.elapsed().as_millis()), (200, 0), "{fault:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_entity_of_serialize_is_held_until_the_transaction_is_decided() {
+    // Decided before the answer, and long after it.
+    for late in [3, 30] {
+        let world = World::new();
+        let layer = world.layer().serialize(attribute("po")).serialize_wait(seconds(60));
+        let (see, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let app = world.app(layer, move |sql, lease| {
+            see.send(sql.effects()).unwrap();
+            effect(sql, lease)
+        });
+        let send = |id| Push::empty().id(id).attribute("po", "1");
+        world.sql.next_commit(Fault::Late(seconds(late)));
+        let (first, app_of_first) = (send("m-1"), app.clone());
+        let first = tokio::spawn(async move { first.send(&app_of_first).await });
+        assert_eq!(seen.recv().await.unwrap(), [""; 0]);
+        assert_eq!(send("m-2").send(&app).await.status, 200);
+        assert_eq!(seen.recv().await.unwrap(), ["m-1"], "the second began before the first had ended");
+        assert_eq!(first.await.unwrap().acked(), late == 3);
+    }
+}

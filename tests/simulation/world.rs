@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use pushonce::store::Cached;
 use pushonce::{Key, Lease, Store};
 use tokio::time::Instant;
 
@@ -42,6 +43,8 @@ pub(crate) struct World {
     pub(crate) schedule: Schedule,
     pub(crate) start: Instant,
     pub(crate) plant: Option<Plant>,
+    /// Whether each instance has a cache before its store: those of the odd seeds.
+    cached: bool,
     inner: Mutex<Inner>,
 }
 
@@ -61,7 +64,8 @@ impl World {
             instances: Vec::new(),
             over: false,
         };
-        let world = Self { schedule, start: Instant::now(), plant, inner: Mutex::new(inner) };
+        let world =
+            Self { schedule, start: Instant::now(), plant, cached: seed % 2 == 1, inner: Mutex::new(inner) };
         let world = Arc::new(world);
         (0..world.schedule.instances).for_each(|seat| world.boot(seat));
         world
@@ -102,7 +106,9 @@ impl World {
         let mut inner = self.inner();
         let id = inner.instances.len();
         let instance = Arc::new(Instance::boot(id, self.start, &mut inner.rng));
-        let store: Arc<dyn Store> = Arc::new(Wire { world: self.clone(), instance: instance.clone() });
+        let wire = Wire { world: self.clone(), instance: instance.clone() };
+        let store: Arc<dyn Store> =
+            if self.cached { Arc::new(Cached::new(wire).clock(instance.clone())) } else { Arc::new(wire) };
         let service = service::build(self, &instance, &store);
         inner.instances.push(instance.clone());
         inner.seats[seat] = Some((instance, service));

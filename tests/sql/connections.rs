@@ -10,7 +10,7 @@ use futures_util::future::{join_all, poll_fn};
 use pushonce::store::record::Id;
 use pushonce::store::{self, Maintain as _, Sql, StoreError};
 use pushonce::{IntoKey as _, RunError, Skip, Store, lock};
-use sqlx::{Pool, Sqlite};
+use sqlx::{MySql, Pool, Sqlite};
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 
@@ -44,6 +44,7 @@ on! {
         a_call_that_was_dropped_while_it_waited_for_a_lock_keeps_no_connection
         two_that_wait_for_each_other_are_told_to_begin_anew
         an_idle_connection_that_broke_is_replaced_before_it_is_used
+        a_connection_that_freezes_on_its_way_back_is_not_waited_for
     ]
 }
 
@@ -186,6 +187,23 @@ async fn a_server_that_is_silent_is_given_up_and_keeps_no_connection<DB: Server>
         // The pool's only connection was replaced.
         assert!(store.read(&key()).await.unwrap().is_none());
     }
+}
+
+async fn a_connection_that_freezes_on_its_way_back_is_not_waited_for(place: Place<MySql>) {
+    // What the driver asks before it takes a connection back into the pool.
+    const PING: [u8; 5] = [1, 0, 0, 0, 14];
+    let (proxy, through) = behind(&place).await;
+    let limit = Duration::from_millis(500);
+    let builder = Sql::builder(through.pool(1)).table(&place.table);
+    let store = builder.acquire_timeout(limit).request_timeout(limit).build().unwrap();
+    proxy.next(Fate::Hold, PING);
+    let read = async {
+        while let Err(error) = store.read(&key()).await {
+            assert!(nothing_written(&error), "{error:?}");
+        }
+    };
+    tokio::time::timeout(LONG / 4, read).await.expect("the pool's only connection comes free again");
+    assert!(proxy.met() && proxy.connections() > 1);
 }
 
 async fn a_server_that_is_not_there_yet_is_an_outage_and_found_later<DB: Server>(place: Place<DB>) {

@@ -31,6 +31,7 @@ on! {
         a_database_or_a_role_that_is_not_there_is_refused
         nothing_that_an_error_says_is_a_password
         a_server_that_does_not_flush_is_refused_by_the_check
+        a_session_that_commits_nothing_is_refused_by_the_check
     ]
 }
 
@@ -162,4 +163,15 @@ async fn a_server_that_does_not_flush_is_refused_by_the_check(_: Place<MySql>) {
     place.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2").await;
     let text = refusal(&store.check().await.unwrap_err());
     assert!(text.contains("innodb_flush_log_at_trx_commit is not 1"), "{text}");
+    // Then a commit waits for the binary log alone.
+    place.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 0").await;
+    let text = refusal(&store.check().await.unwrap_err());
+    assert!(text.contains("sync_binlog is not 1"), "{text}");
+}
+
+async fn a_session_that_commits_nothing_is_refused_by_the_check(place: Place<MySql>) {
+    let pool = place.pool_with(1, &["SET autocommit = 0"]);
+    let store = Sql::builder(pool).table(&place.table).build().unwrap();
+    let text = refusal(&store.check().await.unwrap_err());
+    assert!(text.contains("autocommit is off"), "{text}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pushonce::store::{Commits as _, Completes as _, Sql, StoreError, Version};
 use pushonce::{IntoKey as _, Store as _};
-use sqlx::{Postgres, Transaction};
+use sqlx::{MySql, Postgres, Transaction};
 
 use crate::proxy::{Fate, Proxy};
 use crate::server::{Place, Server, key, record, written};
@@ -27,6 +27,7 @@ on! {
     mariadb [
         a_commit_whose_answer_was_lost_may_be_done
         a_commit_that_was_cut_off_may_be_done_and_is_not
+        a_transaction_that_is_over_swaps_nothing_without_autocommit_either
     ]
 }
 
@@ -207,4 +208,17 @@ async fn a_commit_that_breaks_a_constraint_is_certainly_not_done(place: Place<Po
     let error = store.commit(transaction).await.unwrap_err();
     assert!(!error.may_have_written(), "{error:?}");
     assert_eq!(token(&store).await, 1);
+}
+
+async fn a_transaction_that_is_over_swaps_nothing_without_autocommit_either(place: Place<MySql>) {
+    let (store, effects) = (place.store(), effects(&place).await);
+    let seen = begun(&store).await;
+    let mut transaction = place.pool_with(1, &["SET autocommit = 0"]).begin().await.unwrap();
+    act(&mut transaction, &effects).await;
+    // As a deadlock does. Whatever follows it is a transaction of its own.
+    MySql::run(&mut transaction, "ROLLBACK").await.unwrap();
+    let swapped = store.swap_in(&mut transaction, &key(), &seen, &record(2)).await;
+    assert!(matches!(swapped, Err(StoreError::Refused { .. })), "{swapped:?}");
+    drop(transaction);
+    assert_eq!((token(&store).await, count(&place, &effects).await), (1, 0));
 }

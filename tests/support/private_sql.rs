@@ -92,6 +92,8 @@ impl Private {
                 let mut command = Command::new("mariadbd");
                 command.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
                 command.arg(format!("--port={port}")).arg("--bind-address=127.0.0.1");
+                // As servers of the cloud have it.
+                command.args(["--log-bin=log", "--sync-binlog=1"]);
                 command.arg(format!("--socket={socket}/socket")).arg(format!("--pid-file={socket}/pid"));
                 ("mysql", command)
             }

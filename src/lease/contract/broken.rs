@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::flawed::{Flaw, Flawed};
+use super::flawed::{self, Flaw, Flawed};
+use super::slow::Slow;
 use super::{Group, LAWS, Law, Subject};
 use crate::key::Key;
 use crate::lease::planted;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Store};
+use crate::store::{BoxFuture, Cached, Maintain, Store};
 use crate::time::Clock;
 
 /// How many random runs each law of the lease must stand.
@@ -25,6 +26,10 @@ impl Subject for Broken {
         Box::pin(async {})
     }
 
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        Some(self.0.clone())
+    }
+
     fn tells_what_stands(&self) -> bool {
         true
     }
@@ -35,7 +40,7 @@ impl Subject for Broken {
 }
 
 /// A runtime on paused time.
-fn paused() -> tokio::runtime::Runtime {
+pub(super) fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
@@ -67,6 +72,18 @@ fn every_law_holds_on_a_store_without_flaws() {
 }
 
 #[test]
+fn every_law_holds_on_a_store_as_slow_and_coarse_as_object_storage() {
+    let broken: Vec<_> = LAWS
+        .iter()
+        .filter_map(|law| {
+            let result = paused().block_on(async { law.check(Arc::new(Slow::new(flawed::paused()))).await });
+            Some(format!("{}: {}", law.name(), result.err()?))
+        })
+        .collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
 fn every_law_fails_on_each_store_that_breaks_it() {
     let holds: Vec<_> = LAWS
         .iter()
@@ -85,6 +102,23 @@ fn the_laws_of_the_lease_hold_under_random_faults_of_many_seeds() {
                 crate::random::seed(seed);
                 let subject: Arc<dyn Subject> = Arc::new(Broken(Arc::new(Flawed::new(None))));
                 law.check_on(&subject, Chaos::random(subject.store(), seed, 0.25)).await
+            });
+            assert_eq!(result, Ok(()), "{} under the seed {seed}", law.name());
+        }
+    }
+}
+
+#[test]
+fn the_laws_of_the_lease_hold_with_faults_between_a_cache_and_its_store() {
+    for law in LAWS.iter().filter(|law| law.group == Group::Lease) {
+        for seed in 0..SEEDS {
+            let result = paused().block_on(async {
+                crate::random::seed(seed);
+                let flawed = Arc::new(Flawed::new(None));
+                let subject: Arc<dyn Subject> = Arc::new(Broken(flawed.clone()));
+                let chaos = Chaos::random(flawed.clone(), seed, 0.25);
+                let cached = Cached::new(chaos).clock(flawed.clock.clone());
+                law.check_on(&subject, Arc::new(cached)).await
             });
             assert_eq!(result, Ok(()), "{} under the seed {seed}", law.name());
         }

@@ -187,9 +187,8 @@ fn behind(t: &Trial) -> Arc<dyn Clock> {
 }
 
 pub(super) async fn a_client_clock_decides_nothing(t: &Trial) -> Result<(), Breach> {
-    let apart = |client: Client, clock| if t.subject().tells_time() { client.clock(clock) } else { client };
-    let early = |key| apart(t.client(key), behind(t));
-    let late = |key| apart(t.client(key), ahead(t));
+    let early = |key| t.client(key).clock(behind(t));
+    let late = |key| t.client(key).clock(ahead(t));
     let live = t.key("live")?;
     early(&live).crashes().await?;
     late(&live).is_held().await?;

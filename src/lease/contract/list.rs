@@ -2,20 +2,23 @@
 
 #[cfg(test)]
 use super::flawed::{Field::*, Flaw::*};
-use super::{Group, Law, age, claims, content, ends, keys, lost, marks, swaps, undone, zombies};
+use super::{
+    Bond, Group, Law, age, claims, content, ends, keys, lost, maintain, marks, resets, swaps, undone, zombies,
+};
 #[cfg(test)]
 use crate::lease::planted::Fault as Planted;
 
 /// Makes the list and, from the same lines, the macro that writes a test for each of them.
 macro_rules! laws {
     ($dollar:tt $($group:ident {
-        $($file:ident :: $name:ident, $says:literal, broken by [$($flaw:expr),+];)+
+        $($file:ident :: $name:ident, $says:literal, broken by [$($flaw:expr),+] $(, $waivable:ident)?;)+
     })+) => {
         /// All laws, in the order in which a store author should mend them.
         pub const LAWS: &[Law] = &[$($(Law {
             name: stringify!($name),
             says: $says,
             group: Group::$group,
+            bond: bond!($($waivable)?),
             run: |trial| Box::pin($file::$name(trial)),
             #[cfg(test)]
             flaws: &[$($flaw),+],
@@ -35,6 +38,16 @@ macro_rules! laws {
                 )+)+
             };
         }
+    };
+}
+
+/// A law binds every store unless its line says otherwise.
+macro_rules! bond {
+    () => {
+        Bond::Binding
+    };
+    (waivable) => {
+        Bond::Waivable
     };
 }
 
@@ -84,7 +97,7 @@ Port {
         broken by [Loses(Unknown)];
     content::data_at_the_limit_comes_back,
         "data comes back byte by byte, up to its limit",
-        broken by [Loses(Data)];
+        broken by [Loses(Data)], waivable;
     content::data_over_the_limit_is_refused,
         "data over its limit is refused, and nothing is written",
         broken by [CutsData];
@@ -201,6 +214,18 @@ Lease {
     marks::a_mark_can_be_taken_back_before_the_work,
         "done and started, undo by its holder: released, with a higher fence and what it found",
         broken by [KeepsReleased];
+    resets::a_reset_fences_its_holder_out,
+        "whatever stands, reset: whoever held it can neither complete, renew nor release",
+        broken by [IgnoresVersion];
+    resets::a_reset_raises_the_fence_and_deletes_nothing,
+        "claimed or done, reset: released, without a holder, with a higher fence; absent or released: unchanged",
+        broken by [Loses(Fence), ForgetsOnRelease];
+    resets::a_live_claim_is_reset_only_when_forced,
+        "claimed within the lease, reset: held, unchanged; by force: released, history unknown",
+        broken by [Loses(Lease), Loses(Runs)];
+    resets::a_key_that_was_reset_runs_again,
+        "reset, claim: won, and told that an earlier run may have had its effect",
+        broken by [KeepsReleased, Loses(Ended)];
 }
 Exact {
     claims::a_fence_rises_across_deletion,
@@ -214,7 +239,7 @@ Exact {
         broken by [VersionRepeats];
     claims::a_client_clock_decides_nothing,
         "who may take a key over is decided by the store's clock, not by a client's",
-        broken by [AgesByClients];
+        broken by [AgesByClients], waivable;
     ends::a_failed_run_is_remembered,
         "a claim after a failed run knows of it, and of how many there were",
         broken by [Loses(Runs), Loses(Ended)];
@@ -263,5 +288,34 @@ Exact {
     undone::a_win_counts_only_with_half_its_lease_left,
         "a win that is known late is renewed first, or given back",
         broken by [Plants(Planted::StaleWin)];
+    resets::a_reset_whose_answer_was_lost_is_made_once,
+        "a reset whose answer was lost is made, once",
+        broken by [IgnoresVersion];
+    resets::a_reset_never_meets_who_came_after,
+        "a reset meets the record that it found, and never the claim that follows",
+        broken by [Plants(Planted::ResetsAnybody)];
+}
+Maintenance {
+    maintain::a_check_passes_where_records_are_kept,
+        "a store that keeps records says so when it is asked",
+        broken by [FailsCheck];
+    maintain::a_purge_removes_only_what_has_expired,
+        "a purge removes what has expired, and nothing else",
+        broken by [PurgesAll, PurgesNothing, PurgesOverLimit];
+    maintain::a_purge_never_removes_a_key_that_was_claimed_anew,
+        "a purge never removes a key that was claimed anew after it looked",
+        broken by [PurgesBlindly];
+    maintain::a_store_that_cannot_purge_says_what_does,
+        "a store that refuses to purge says what collects the garbage instead",
+        broken by [RefusesToPurge];
+    maintain::a_list_brings_every_key_once,
+        "the pages of a list bring every key once, as it stands",
+        broken by [ListsTwice, LeavesOut, ListsForEver, AgesTooFast], waivable;
+    maintain::a_list_brings_what_its_filter_takes,
+        "a list brings what its filter takes, and nothing else",
+        broken by [IgnoresPrefix, IgnoresState], waivable;
+    maintain::a_record_that_is_not_understood_hides_no_other,
+        "a record that cannot be understood is listed as such, and hides no other",
+        broken by [StopsAtNewer, HidesNewer], waivable;
 }
 }

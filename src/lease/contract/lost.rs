@@ -13,7 +13,8 @@ use crate::store::chaos::{Chaos, Fault, On};
 use crate::store::record::{Ended, Progress, State, Verb};
 
 /// What can happen to a write whose answer is lost: it never arrives, it arrived, it arrives later.
-const LOST: [Fault; 3] = [Fault::LoseBefore, Fault::LoseAnswer, Fault::Late(Duration::from_millis(30))];
+pub(super) const LOST: [Fault; 3] =
+    [Fault::LoseBefore, Fault::LoseAnswer, Fault::Late(Duration::from_millis(30))];
 
 /// A client that a fault will meet, and the script.
 fn faulty(t: &Trial, client: &Client) -> (Client, Arc<Chaos>) {

@@ -37,10 +37,16 @@ mod flawed;
 mod keys;
 mod list;
 mod lost;
+mod maintain;
 mod marks;
+mod paced;
+mod resets;
+#[cfg(test)]
+mod slow;
 mod swaps;
 mod trial;
 mod undone;
+mod waivers;
 mod zombies;
 
 use std::fmt;
@@ -48,10 +54,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::list::LAWS;
+use self::paced::Paced;
 use self::trial::Trial;
+pub use self::waivers::Waiver;
 use crate::key::Key;
 use crate::store::chaos::Chaos;
-use crate::store::{BoxFuture, Store, StoreError};
+use crate::store::{BoxFuture, Maintain, Store, StoreError};
 use crate::time::{Clock, system_clock};
 
 /// How often a fault is made of a call when a law runs once more under faults.
@@ -68,26 +76,40 @@ pub trait Subject: Send + Sync + 'static {
     /// is gone when the future ends. Panic where it cannot be deleted.
     fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
 
+    /// The store once more, for the laws of maintenance. Default: `None`, of a store that is no
+    /// [`Maintain`]; these laws are then told as [waived](Self::waived).
+    fn maintained(&self) -> Option<Arc<dyn Maintain>> {
+        None
+    }
+
     /// Whether a lost swap always says what stands, in the same trip. Default: no.
     fn tells_what_stands(&self) -> bool {
         false
     }
 
-    /// Whether the store counts ages by a clock of its own. Default: yes. Only a store that has
-    /// none says no; then the laws do not put the clients' clocks apart.
-    fn tells_time(&self) -> bool {
-        true
+    /// The laws that the store cannot keep, each with the reason. Default: none. They are not run,
+    /// and [`waived`](Self::waived) is told; a name that no law has, or that of a law that
+    /// [cannot be waived](Law::is_waivable), breaks every law.
+    fn waives(&self) -> &'static [Waiver] {
+        &[]
     }
 
-    /// A lease that is short enough to wait for its lapse and long enough that a call fits into a
-    /// third of it. Default 600 ms.
+    /// A lease that is short enough to wait for its lapse and long enough that a call, and the
+    /// [pace](Self::pace), fit into a third of it. Default 600 ms.
     fn short(&self) -> Duration {
         Duration::from_millis(600)
     }
 
-    /// How coarse the store's clock is. Default 100 ms.
+    /// How coarse the ages are that the store tells. Default 100 ms.
     fn grain(&self) -> Duration {
         Duration::from_millis(100)
+    }
+
+    /// How long the store wants between two writes of one key. Default zero: it takes them as they
+    /// come. Otherwise a write that the store puts off, and certainly did not write, is sent again
+    /// beneath the laws, which are not about its pace.
+    fn pace(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// The clock of the clients. Default: the machine's.
@@ -99,6 +121,11 @@ pub trait Subject: Send + Sync + 'static {
     fn passed(&self, law: &Law) {
         let _ = law;
     }
+
+    /// Is told of each law that was not run, and why: for a report. Default: nothing.
+    fn waived(&self, law: &Law, reason: &str) {
+        let _ = (law, reason);
+    }
 }
 
 /// Something that every store must keep.
@@ -107,6 +134,7 @@ pub struct Law {
     name: &'static str,
     says: &'static str,
     group: Group,
+    bond: Bond,
     run: Run,
     #[cfg(test)]
     flaws: &'static [flawed::Flaw],
@@ -124,6 +152,17 @@ enum Group {
     /// The lease over the store, where a random fault would change what is right: exact histories,
     /// deletions (a create that is late could land after one), and laws that make faults of their own.
     Exact,
+    /// What an operator does beside the port.
+    Maintenance,
+}
+
+/// Whether a store may be excused from a law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bond {
+    /// No store may: it is about who holds a key, who may write, or whose write it was.
+    Binding,
+    /// A store may, by name and with a reason.
+    Waivable,
 }
 
 impl Law {
@@ -137,14 +176,30 @@ impl Law {
         self.says
     }
 
-    /// Runs the law on a store, and laws of the lease once more with faults between lease and store.
+    /// Whether a store may [waive](Subject::waives) it. No law about exclusivity, fencing or lost
+    /// answers can be waived: whatever breaks one is no store.
+    pub fn is_waivable(&self) -> bool {
+        self.bond == Bond::Waivable
+    }
+
+    /// Runs the law on a store, and laws of the lease once more with faults between lease and store;
+    /// or tells that the store waives it.
     ///
     /// # Errors
-    /// [`Breach`]: the store does not keep the law, or could not be reached.
+    /// [`Breach`]: the store does not keep the law, could not be reached, or waives what it may not.
     pub async fn check(&self, subject: Arc<dyn Subject>) -> Result<(), Breach> {
-        self.check_on(&subject, subject.store()).await?;
+        if let Some(reason) = waivers::reason(self, subject.waives())? {
+            subject.waived(self, reason);
+            return Ok(());
+        }
+        if self.group == Group::Maintenance && subject.maintained().is_none() {
+            subject.waived(self, "the store is no `Maintain`");
+            return Ok(());
+        }
+        let store = Paced::over(&*subject);
+        self.check_on(&subject, store.clone()).await?;
         if self.group == Group::Lease {
-            let chaos = Chaos::random(subject.store(), SEED, SHARE);
+            let chaos = Chaos::random(store, SEED, SHARE);
             let under_faults = self.check_on(&subject, chaos).await;
             under_faults.map_err(|breach| breach.with(&format!("under random faults of the seed {SEED}")))?;
         }

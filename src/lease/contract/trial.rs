@@ -51,6 +51,11 @@ impl Trial {
         self.subject.short()
     }
 
+    /// What every key of this run begins with, as it is shown.
+    pub(super) fn prefix(&self) -> String {
+        format!("{}:", self.consumer)
+    }
+
     pub(super) fn key(&self, text: &str) -> Result<Key, Breach> {
         Key::new(self.consumer.clone(), text).map_err(|error| Breach::new(error.to_string()))
     }

@@ -10,6 +10,7 @@ use gcloud_sdk::google::datastore::v1::mutation::{
     ConflictDetectionStrategy, ConflictResolutionStrategy, Operation,
 };
 use gcloud_sdk::google::datastore::v1::read_options::{ConsistencyType, ReadConsistency};
+use gcloud_sdk::google::datastore::v1::run_query_request::QueryType;
 use gcloud_sdk::google_cloud_auth::credentials::anonymous;
 use gcloud_sdk::tonic::transport::{ClientTlsConfig, Endpoint};
 use gcloud_sdk::tonic::{Request, Response, Status};
@@ -43,6 +44,7 @@ pub(super) enum Server {
 pub(super) enum Write {
     Insert(pb::Entity),
     Update { entity: pb::Entity, base: i64 },
+    Delete { key: pb::Key, base: i64 },
 }
 
 pub(super) struct Client {
@@ -81,6 +83,27 @@ impl Client {
         answer.ok_or_else(|| StoreError::unavailable("a lookup was answered as a lost write"))
     }
 
+    /// One strongly consistent query of one kind.
+    pub(super) async fn query(
+        &self,
+        space: &Space,
+        query: pb::Query,
+    ) -> Result<pb::QueryResultBatch, StoreError> {
+        let strong = ConsistencyType::ReadConsistency(ReadConsistency::Strong.into());
+        let request = pb::RunQueryRequest {
+            project_id: space.project.clone(),
+            database_id: space.database.clone(),
+            partition_id: Some(space.partition()),
+            read_options: Some(pb::ReadOptions { consistency_type: Some(strong) }),
+            query_type: Some(QueryType::Query(query)),
+            ..pb::RunQueryRequest::default()
+        };
+        let send = |mut api: DatastoreClient<_>, request| async move { api.run_query(request).await };
+        let answer = self.call(space, Call::Query, request, send).await?;
+        let batch = answer.and_then(|answer| answer.batch);
+        batch.ok_or_else(|| StoreError::unavailable("a query was answered without a batch"))
+    }
+
     /// One mutation in a commit of its own, outside any transaction. `None`: its condition does not
     /// hold, and nothing was written.
     pub(super) async fn commit(
@@ -91,6 +114,7 @@ impl Client {
         let (call, mutation) = match write {
             Write::Insert(entity) => (Call::Insert, mutation(Operation::Insert(entity))),
             Write::Update { entity, base } => (Call::Update, on_version(base, Operation::Update(entity))),
+            Write::Delete { key, base } => (Call::Delete, on_version(base, Operation::Delete(key))),
         };
         let request = pb::CommitRequest {
             project_id: space.project.clone(),
@@ -129,10 +153,8 @@ impl Client {
         match timeout_at(deadline, send(connection.api, request)).await {
             Ok(Ok(answer)) => Ok(Some(answer.into_inner())),
             Ok(Err(status)) => fault::of_status(space, call, status).map_or(Ok(None), Err),
-            Err(_) if call == Call::Lookup => {
-                Err(StoreError::unavailable(format!("no answer within {limit:?}")))
-            }
-            Err(_) => Err(StoreError::unanswered(format!("no answer within {limit:?}"))),
+            Err(_) if call.writes() => Err(StoreError::unanswered(format!("no answer within {limit:?}"))),
+            Err(_) => Err(StoreError::unavailable(format!("no answer within {limit:?}"))),
         }
     }
 

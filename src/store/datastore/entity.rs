@@ -29,14 +29,17 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn key(&self, name: String) -> pb::Key {
-        let partition_id = Some(pb::PartitionId {
+    pub(super) fn partition(&self) -> pb::PartitionId {
+        pb::PartitionId {
             project_id: self.project.clone(),
             database_id: self.database.clone(),
             namespace_id: self.namespace.clone(),
-        });
+        }
+    }
+
+    pub(super) fn key(&self, name: String) -> pb::Key {
         let path = vec![PathElement { kind: self.kind.clone(), id_type: Some(IdType::Name(name)) }];
-        pb::Key { partition_id, path }
+        pb::Key { partition_id: Some(self.partition()), path }
     }
 
     /// The whole entity: the document that counts, and what people and garbage collection look at.
@@ -62,18 +65,32 @@ impl Space {
 }
 
 /// The record of an entity that was found under a key.
-pub(super) fn record(key: &Key, mut entity: pb::Entity) -> Result<Record, StoreError> {
-    let mut text =
-        |property: &str| match entity.properties.remove(property).and_then(|value| value.value_type) {
-            Some(ValueType::StringValue(text)) => Ok(text),
-            _ => {
-                Err(StoreError::Corrupt { what: format!("an entity without the text property `{property}`") })
-            }
-        };
+pub(super) fn record(key: &Key, entity: &pb::Entity) -> Result<Record, StoreError> {
     // The format before the key: a newer major version may keep its keys in another way.
-    let record = Record::decode(text("record")?.as_bytes())?;
-    belongs(key, &text("key")?)?;
+    let record = any_record(entity)?;
+    belongs(key, text(entity, "key")?)?;
     Ok(record)
+}
+
+/// The record of an entity, whatever its key.
+pub(super) fn any_record(entity: &pb::Entity) -> Result<Record, StoreError> {
+    Record::decode(text(entity, "record")?.as_bytes())
+}
+
+/// The key of an entity as it is shown; where it does not say, its name.
+pub(super) fn shown(entity: &pb::Entity) -> String {
+    let named = || match entity.key.as_ref()?.path.last()?.id_type.as_ref()? {
+        IdType::Name(name) => Some(name.clone()),
+        IdType::Id(id) => Some(id.to_string()),
+    };
+    text(entity, "key").map_or_else(|_| named().unwrap_or_default(), str::to_owned)
+}
+
+fn text<'a>(entity: &'a pb::Entity, property: &str) -> Result<&'a str, StoreError> {
+    match entity.properties.get(property).and_then(|value| value.value_type.as_ref()) {
+        Some(ValueType::StringValue(text)) => Ok(text),
+        _ => Err(StoreError::Corrupt { what: format!("an entity without the text property `{property}`") }),
+    }
 }
 
 /// The name of the entity of a key.
@@ -100,7 +117,7 @@ pub(super) fn age(read: Option<&Timestamp>, updated: Option<&Timestamp>) -> Opti
     Some(since_epoch(read?).saturating_sub(since_epoch(updated?)))
 }
 
-fn since_epoch(time: &Timestamp) -> Duration {
+pub(super) fn since_epoch(time: &Timestamp) -> Duration {
     Duration::new(u64::try_from(time.seconds).unwrap_or(0), u32::try_from(time.nanos).unwrap_or(0))
 }
 

@@ -1,4 +1,4 @@
-//! What a gRPC status means for a lookup, an insert and an update: the one table.
+//! What a gRPC status means for each call: the one table.
 
 use std::error::Error;
 
@@ -15,8 +15,16 @@ const QUOTED: usize = 300;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     Lookup,
+    Query,
     Insert,
     Update,
+    Delete,
+}
+
+impl Call {
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Insert | Self::Update | Self::Delete)
+    }
 }
 
 /// What an answer means.
@@ -40,8 +48,8 @@ const REQUEST: &str = "the server does not take this request: check the project,
 /// a proxy and our own connection all answer with the same codes.
 fn meaning(call: Call, code: Code, message: &str) -> Meaning {
     match (code, call) {
-        (Code::AlreadyExists, Call::Insert) | (Code::NotFound, Call::Update) => Meaning::Lost,
-        (Code::FailedPrecondition, Call::Insert | Call::Update) if !tells_of_mode(message) => Meaning::Lost,
+        (Code::AlreadyExists, Call::Insert) | (Code::NotFound, Call::Update | Call::Delete) => Meaning::Lost,
+        (Code::FailedPrecondition, _) if call.writes() && !tells_of_mode(message) => Meaning::Lost,
         (Code::FailedPrecondition, _) => Meaning::Mend(MODE),
         (Code::NotFound, _) => Meaning::Mend(DATABASE),
         (Code::PermissionDenied, _) => Meaning::Mend(ROLE),
@@ -78,7 +86,7 @@ pub(super) fn of_status(space: &Space, call: Call, status: Status) -> Option<Sto
         Meaning::Lost => return None,
         Meaning::Passing => StoreError::Unavailable {
             what: format!("{code:?}: {said}"),
-            may_have_written: call != Call::Lookup && !never_sent(&status),
+            may_have_written: call.writes() && !never_sent(&status),
             source: Some(status.into()),
         },
         Meaning::Mend(remedy) => {
@@ -128,7 +136,7 @@ fn quoted(message: &str) -> String {
 mod tests {
     use super::*;
 
-    const CALLS: [Call; 3] = [Call::Lookup, Call::Insert, Call::Update];
+    const CALLS: [Call; 5] = [Call::Lookup, Call::Query, Call::Insert, Call::Update, Call::Delete];
     const STALE: &str = "the stored version (35) does not match the required base version (34)";
     const NATIVE: &str =
         "The Cloud Datastore API is not available for Firestore in Native Mode database p/d.";
@@ -148,6 +156,8 @@ mod tests {
         assert!(error(Call::Update, Code::NotFound, "no entity to update").is_none());
         assert!(error(Call::Update, Code::FailedPrecondition, STALE).is_none());
         assert!(error(Call::Insert, Code::FailedPrecondition, "").is_none());
+        assert!(error(Call::Delete, Code::FailedPrecondition, STALE).is_none());
+        assert!(error(Call::Delete, Code::NotFound, "").is_none());
     }
 
     #[test]
@@ -165,7 +175,7 @@ mod tests {
             for call in CALLS {
                 let error = error(call, code, "try again").unwrap();
                 assert!(error.is_transient(), "{call:?} {code:?}");
-                assert_eq!(error.may_have_written(), call != Call::Lookup, "{call:?} {code:?}");
+                assert_eq!(error.may_have_written(), call.writes(), "{call:?} {code:?}");
             }
         }
     }
@@ -188,6 +198,8 @@ mod tests {
         }
         for (call, code) in [
             (Call::Lookup, Code::NotFound),
+            (Call::Query, Code::NotFound),
+            (Call::Query, Code::FailedPrecondition),
             (Call::Insert, Code::NotFound),
             (Call::Lookup, Code::FailedPrecondition),
         ] {

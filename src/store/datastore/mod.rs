@@ -5,6 +5,7 @@ mod completes;
 mod config;
 mod entity;
 mod fault;
+mod maintain;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +17,7 @@ use gcloud_sdk::prost_types::Timestamp;
 use self::client::{Client, Write};
 pub use self::config::{DatastoreBuilder, InvalidDatastore};
 use self::entity::Space;
-use super::{
-    BoxFuture, Filter, Listing, Maintain, Page, Record, Standing, Store, StoreError, Stored, Swap, Version,
-};
+use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Version};
 use crate::key::Key;
 use crate::time::{Clock, micros};
 
@@ -81,13 +80,7 @@ impl Datastore {
             (None, Some(clock)) => {
                 Ok(Duration::from_micros(micros(clock.wall()).saturating_sub(record.written)))
             }
-            (None, None) => Err(StoreError::Refused {
-                what:
-                    "the server tells no time, so nobody knows how old the record is: a real Datastore does; \
-                       is this an emulator without DATASTORE_EMULATOR_HOST?"
-                        .to_owned(),
-                source: None,
-            }),
+            (None, None) => Err(timeless()),
         }
     }
 
@@ -99,7 +92,7 @@ impl Datastore {
         let Some(found) = answer.found.into_iter().next() else { return Ok(None) };
         let version = entity::version(found.version)
             .ok_or_else(|| StoreError::Corrupt { what: "an entity without a version".to_owned() })?;
-        let record = entity::record(key, found.entity.unwrap_or_default())?;
+        let record = entity::record(key, &found.entity.unwrap_or_default())?;
         let age = self.age(answer.read_time.as_ref(), found.update_time.as_ref(), &record)?;
         Ok(Some(Stored { record, version, age }))
     }
@@ -134,21 +127,12 @@ impl Store for Datastore {
     }
 }
 
-impl Maintain for Datastore {
-    /// Looks up a key that does not exist. Whether the service account may also write shows with the first claim.
-    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        // Every name of a key has a `=` or a `#`, so this one never is one.
-        Box::pin(async {
-            self.client.lookup(&self.space, self.space.key("check".to_owned())).await.map(drop)
-        })
-    }
-
-    fn purge_expired(&self, _limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        todo!()
-    }
-
-    fn list<'a>(&'a self, _: &'a Filter, _: &'a Page) -> BoxFuture<'a, Result<Listing, StoreError>> {
-        todo!()
+fn timeless() -> StoreError {
+    StoreError::Refused {
+        what: "the server tells no time, so nobody knows how old the record is: a real Datastore does; \
+               is this an emulator without DATASTORE_EMULATOR_HOST?"
+            .to_owned(),
+        source: None,
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::pool::PoolOptions;
 use super::Sql;
 use super::config::SqlBuilder;
 use super::dialect::{Asking, Dialect};
-use crate::store::connect::{ConnectError, malformed};
+use crate::store::connect::{ConnectError, malformed, unknown_parameter};
 
 /// A connection that idled longer is proved alive before it is used. Asking each time would cost each call a trip.
 const FRESH: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ struct Ours {
 impl<DB: Dialect> Sql<DB> {
     /// The store of `scheme://user:password@host:port/database?table=..`.
     pub(in crate::store) fn of_url(url: &str) -> Result<Self, ConnectError> {
-        let (rest, ours) = split(url, DB::WHOLE)?;
+        let (rest, ours) = split(url, DB::WHOLE, DB::PARAMETERS)?;
         let options = DB::options(&rest)?;
         let most = ours.connections.unwrap_or(DB::CONNECTIONS);
         let pool = move || {
@@ -56,7 +56,7 @@ impl<DB: Dialect> Sql<DB> {
 }
 
 /// The address without our parameters, and those.
-fn split(url: &str, whole: bool) -> Result<(String, Ours), ConnectError> {
+fn split(url: &str, whole: bool, known: &[&str]) -> Result<(String, Ours), ConnectError> {
     if !url.contains("://") {
         return Err(malformed("two slashes follow the scheme"));
     }
@@ -73,7 +73,14 @@ fn split(url: &str, whole: bool) -> Result<(String, Ours), ConnectError> {
             Some(("pooler", _)) => {
                 return Err(malformed("`pooler` is `transaction` or `session`, and PostgreSQL's alone"));
             }
-            _ => theirs.push(parameter),
+            // `options[..]` is PostgreSQL's.
+            Some((name, _)) if known.contains(&name.split('[').next().unwrap_or(name)) => {
+                theirs.push(parameter)
+            }
+            name => {
+                let name = name.map_or(parameter, |(name, _)| name);
+                return Err(malformed(unknown_parameter(name)));
+            }
         }
     }
     if ours.connections == Some(0) {
@@ -109,7 +116,7 @@ mod tests {
     fn a_sql_address_gives_its_own_parameters_to_the_store_and_the_rest_to_the_driver() {
         for url in [
             "postgres://u:pw@host:5432/db",
-            "postgresql://host/db?sslmode=require&table=ledger.claims&pooler=transaction&connections=3",
+            "postgresql://host/db?sslmode=require&options[search_path]=x&table=ledger.claims&pooler=transaction&connections=3",
             "mysql://u:pw@host/db?table=claims&ssl-mode=disabled&purge_every=3600",
             "mariadb://u@host/db",
             "sqlite://orders.db",
@@ -127,6 +134,9 @@ mod tests {
             ("postgres://host/db?purge_every=0", "a purge every 0ns cannot be"),
             ("postgres://host/db?pooler=statement", "`pooler` is `transaction` or `session`"),
             ("mysql://host/db?pooler=transaction", "PostgreSQL's alone"),
+            ("postgres://host/db?tabel=claims", "the parameter `tabel` is unknown"),
+            ("mysql://host/db?purge=60", "the parameter `purge` is unknown"),
+            ("sqlite://orders.db?tabel=claims", "the parameter `tabel` is unknown"),
             ("sqlite://", "SQLite takes a file"),
             ("sqlite://:memory:", "`memory:` is the store in memory"),
             ("sqlite://orders.db?mode=ro", "no parameters of its own"),
@@ -137,6 +147,8 @@ mod tests {
             "postgres://u:pa55w0rd@host:port/db",
             "postgres://u:pa55w0rd/x@host/db",
             "postgres://u:pa55w0rd@host/db?sslmode=pa55w0rd",
+            "postgres://u@host/db?passwrd=pa55w0rd",
+            "postgres://u@host/db?pa55w0rd",
             "postgres://u@host/db?connections=pa55w0rd",
             "postgres://u@host/db?pooler=pa55w0rd",
             "mysql://u:pa55w0rd@host:port/db",

@@ -36,6 +36,9 @@ pub trait Speaks: Database {
     /// Whether it knows [`Asking::Whole`].
     const WHOLE: bool = false;
 
+    /// The parameters of an address that the driver knows. It takes others without a word, or logs them.
+    const PARAMETERS: &'static [&'static str];
+
     /// The DDL, as it is printed.
     fn schema(table: &Table) -> String;
 

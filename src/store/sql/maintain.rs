@@ -19,7 +19,7 @@ impl<DB: Dialect> Maintain for Sql<DB> {
     /// Looks at the version of the table, runs the statements of a claim and of a completion in a way
     /// that writes nothing, and refuses a server that may lose what it has acknowledged: PostgreSQL
     /// without `fsync` or `synchronous_commit`, MySQL with `innodb_flush_log_at_trx_commit` other than
-    /// 1, SQLite with `synchronous` below FULL.
+    /// 1, with a binary log and `sync_binlog` other than 1, or without `autocommit`, SQLite with `synchronous` below FULL.
     fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async {
             let session = &self.session;

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use sqlx::Pool;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 #[cfg(feature = "postgres")]
@@ -37,8 +38,8 @@ use super::{BoxFuture, Record, Standing, Store, StoreError, Stored, Swap, Versio
 use crate::key::Key;
 use crate::task;
 
-/// A [`Store`] in PostgreSQL, SQLite, MySQL or MariaDB: `Sql<sqlx::Postgres>`, `Sql<sqlx::Sqlite>`,
-/// `Sql<sqlx::MySql>`.
+/// A [`Store`] in PostgreSQL (14 or newer), SQLite, MySQL or MariaDB: `Sql<sqlx::Postgres>`,
+/// `Sql<sqlx::Sqlite>`, `Sql<sqlx::MySql>`.
 ///
 /// ```
 /// # #[cfg(feature = "postgres")] {
@@ -155,7 +156,11 @@ impl<DB: Dialect> Sql<DB> {
             let session = self.session.clone();
             Ok(self.purge_every.map(|every| task::upkeep(maintain::keep_purging(session, every))))
         };
-        self.ready.get_or_try_init(look).await.map(drop)
+        // Those who come first stand in line for it, and are to know that nothing was sent.
+        let limit = self.session.request_timeout / 2;
+        let looked = timeout(limit, self.ready.get_or_try_init(look)).await;
+        let late = || StoreError::unavailable(format!("{}: no look at the table within {limit:?}", DB::NAME));
+        looked.map_err(|_| late())?.map(drop)
     }
 
     async fn read_now(&self, key: &Key) -> Result<Option<Stored>, StoreError> {

@@ -27,6 +27,23 @@ impl Speaks for MySql {
     const TELLS: bool = false;
     const CONNECTIONS: u32 = 5;
 
+    const PARAMETERS: &'static [&'static str] = &[
+        "charset",
+        "collation",
+        "socket",
+        "ssl-ca",
+        "ssl-cert",
+        "ssl-key",
+        "ssl-mode",
+        "sslca",
+        "sslcert",
+        "sslkey",
+        "sslmode",
+        "statement-cache-capacity",
+        "time-zone",
+        "timezone",
+    ];
+
     fn schema(table: &Table) -> String {
         let table = table.quoted('`');
         // Bytes, since every collation of texts folds or pads some keys into one.
@@ -70,6 +87,11 @@ impl Speaks for MySql {
                 "SELECT CASE \
                  WHEN @@innodb_flush_log_at_trx_commit <> 1 \
                  THEN 'innodb_flush_log_at_trx_commit is not 1: set it to 1' \
+                 WHEN @@log_bin = 1 AND @@sync_binlog <> 1 \
+                 THEN 'there is a binary log and sync_binlog is not 1, so what the log has lost is rolled \
+                 back: set it to 1' \
+                 WHEN @@autocommit = 0 \
+                 THEN 'autocommit is off, so no statement is committed: set it on' \
                  WHEN engine <> 'InnoDB' THEN 'the engine of the table is not InnoDB: ALTER TABLE .. \
                  ENGINE = InnoDB' END FROM information_schema.tables \
                  WHERE table_schema = {database} AND table_name = '{name}'"
@@ -98,8 +120,14 @@ impl Speaks for MySql {
     fn in_transaction(connection: &mut Self::Connection) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
         Box::pin(async move {
             // Without a transaction a savepoint is forgotten at once. A deadlock ends all of one.
-            let mark = "SAVEPOINT pushonce; RELEASE SAVEPOINT pushonce";
+            let mark = "SELECT IF(@@autocommit, 'on', 'off'); SAVEPOINT pushonce; RELEASE SAVEPOINT pushonce";
             match Self::ask(connection, Asking::Prepared, mark, &[]).await {
+                // Then one that is over is followed by another without a word.
+                Ok(said) if said.rows.iter().flatten().flatten().any(|set| set == "off") => {
+                    let off =
+                        "autocommit is off, so nobody can tell whether the transaction is over: set it to 1";
+                    Err(sqlx::Error::Configuration(off.into()))
+                }
                 Ok(_) => Ok(true),
                 Err(sqlx::Error::Database(error)) if number(&*error) == Some(NO_SAVEPOINT) => Ok(false),
                 Err(error) => Err(error),

@@ -33,6 +33,27 @@ impl Speaks for Postgres {
     const CONNECTIONS: u32 = 5;
     const WHOLE: bool = true;
 
+    const PARAMETERS: &'static [&'static str] = &[
+        "application_name",
+        "dbname",
+        "host",
+        "hostaddr",
+        "options",
+        "password",
+        "port",
+        "ssl-ca",
+        "ssl-cert",
+        "ssl-key",
+        "ssl-mode",
+        "ssl-root-cert",
+        "sslcert",
+        "sslkey",
+        "sslmode",
+        "sslrootcert",
+        "statement-cache-capacity",
+        "user",
+    ];
+
     fn schema(table: &Table) -> String {
         let (index, table) = (table.index(), table.quoted('"'));
         format!(

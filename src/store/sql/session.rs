@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Database, Pool, Transaction};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::dialect::{Asking, Dialect, Said, Statements, Value};
 use super::schema::Table;
 use crate::store::StoreError;
+use crate::task;
 
 /// What is asked. It decides what a failure can mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl<DB: Dialect> Session<DB> {
                 Ok(None)
             }
         };
-        match tokio::time::timeout(self.request_timeout, asked).await.ok() {
+        match timeout(self.request_timeout, asked).await.ok() {
             Some(Ok(None)) => {
                 let what = format!(
                     "{}: the transaction is over, since one of its statements failed and took all others with \
@@ -83,7 +84,7 @@ impl<DB: Dialect> Session<DB> {
     }
 
     pub(super) async fn commit(&self, transaction: Transaction<'static, DB>) -> Result<(), StoreError> {
-        let committed = tokio::time::timeout(self.request_timeout, transaction.commit()).await.ok();
+        let committed = timeout(self.request_timeout, transaction.commit()).await.ok();
         let said = committed.map(|committed| committed.map(|()| Said::default()));
         self.answer(Call::Commit, said).map(drop)
     }
@@ -110,7 +111,9 @@ impl<DB: Dialect> Session<DB> {
             StoreError::unavailable(what)
         };
         match timeout_at(deadline, self.pool.acquire()).await {
-            Ok(Ok(connection)) => Ok(Borrowed { connection, whole: false }),
+            Ok(Ok(connection)) => {
+                Ok(Borrowed { connection, whole: false, return_timeout: self.request_timeout })
+            }
             Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(none()),
             Ok(Err(error)) => Err(self.fault(Call::Connect, error).unwrap_or_else(none)),
         }
@@ -135,11 +138,16 @@ impl<DB: Dialect> fmt::Debug for Session<DB> {
 struct Borrowed<DB: Database> {
     connection: PoolConnection<DB>,
     whole: bool,
+    return_timeout: Duration,
 }
 
 impl<DB: Database> Drop for Borrowed<DB> {
     fn drop(&mut self) {
-        if !self.whole {
+        if self.whole {
+            // The driver asks the server once more, without a limit of its own, and all the while the
+            // connection counts as one of the pool's.
+            task::spawn(timeout(self.return_timeout, self.connection.return_to_pool()));
+        } else {
             self.connection.close_on_drop();
         }
     }

@@ -28,6 +28,8 @@ impl Speaks for Sqlite {
     /// It is kept in the file.
     const EMBEDDED: Option<&'static str> = Some("PRAGMA journal_mode = WAL;\n");
 
+    const PARAMETERS: &'static [&'static str] = &["cache", "immutable", "mode", "vfs"];
+
     fn schema(table: &Table) -> String {
         let (index, name, table) = (table.beside(&table.index(), '"'), table.name(), table.quoted('"'));
         // The comment is kept with the statement, as the version of the schema.

@@ -1,38 +1,23 @@
-//! Round trips to a store, counted: by the calls on `Memory`, on the wire in front of both emulators.
-#![cfg(test)]
-
-#[path = "support/both_emulators.rs"]
-mod both_emulators;
-#[path = "support/datastore_emulator.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod emulator;
-#[path = "support/report.rs"]
-mod report;
-#[path = "support/rpc_count.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod rpc_count;
+//! What one run of each verb costs, whatever stands under its key.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::{Router, routing::post};
-use both_emulators::on_both_emulators;
-use emulator::Emulator;
-use pushonce::store::chaos::{Chaos, Trips};
+use pushonce::store::BoxError;
 use pushonce::store::record::State;
-use pushonce::store::{BoxError, Memory};
-use pushonce::{Ack, Failure, IdempotentLayer, IntoKey, Key, RunError, Store, at_most_once, lock, mutex};
-use rpc_count::RpcCount;
+use pushonce::{IntoKey, Key, RunError, Store, at_most_once, lock, mutex};
 use tokio::sync::oneshot;
-use tower::ServiceExt as _;
+
+use crate::counted::Counted;
+use crate::on_servers::on_servers;
+use crate::site::Site;
 
 /// What the table of `docs/trips.md` counts, from before the claim to after the key is settled.
 const CASES: [&str; 5] = ["first", "duplicate", "contended", "reclaim", "after release"];
 
-/// A verb, and for each case the trips to a store that tells in the same trip what stands (`Memory`)
-/// and to one that does not (Datastore). The one table: the docs print it.
+/// A verb, and for each case the trips to a store that tells in the same trip what stands, and to one
+/// that has to be asked. The one table: the docs print it.
 const TABLE: [(Verb, [(usize, usize); 5]); 3] = [
     (Verb::Lock, [(2, 2), (1, 2), (1, 2), (3, 4), (3, 4)]),
     (Verb::Mutex, [(3, 3), (3, 3), (1, 1), (3, 3), (3, 3)]),
@@ -95,9 +80,16 @@ fn key(verb: Verb, case: &str) -> Key {
     ("trips", format!("{} {case}", verb.name())).into_key().unwrap()
 }
 
-/// Counts one column. `take` gives the trips since it was last called.
-async fn counted(store: &Arc<dyn Store>, take: impl Fn() -> usize) -> Vec<(Verb, Vec<usize>)> {
+/// Counts one column.
+async fn counted(on: &Counted) -> Vec<(Verb, Vec<usize>)> {
+    let store = &on.store;
     let verbs = TABLE.map(|(verb, _)| verb);
+    // Statements are prepared and scripts are loaded once for each connection.
+    for verb in verbs {
+        let warm = key(verb, "warm");
+        assert!(!Verb::Lock.run(&warm, store, async { Err("no".into()) }).await);
+        assert!(verb.run(&warm, store, async { Ok(()) }).await);
+    }
     // Those that are to lapse first, so that all lapse while the others are counted.
     for verb in verbs {
         verb.crash(&key(verb, "reclaim"), store).await;
@@ -108,9 +100,9 @@ async fn counted(store: &Arc<dyn Store>, take: impl Fn() -> usize) -> Vec<(Verb,
         for case in CASES {
             let key = key(verb, case);
             let holder = prepared(verb, case, &key, store).await;
-            take();
+            on.take();
             let ran = verb.run(&key, store, async { Ok(()) }).await;
-            row.push(take());
+            row.push(on.take());
             let runs =
                 verb == Verb::Mutex && case != "contended" || !["duplicate", "contended"].contains(&case);
             assert_eq!(ran, runs, "{verb:?} {case}");
@@ -167,54 +159,27 @@ fn expected(column: impl Fn(&(usize, usize)) -> usize) -> Vec<(Verb, Vec<usize>)
     TABLE.iter().map(|(verb, row)| (*verb, row.iter().map(&column).collect())).collect()
 }
 
-#[tokio::test]
-async fn the_trips_to_memory_are_those_of_the_table() {
-    let chaos = Chaos::new(Arc::new(Memory::new()));
-    let take = || {
-        let Trips { reads, swaps } = chaos.take();
-        usize::try_from(reads + swaps).unwrap()
-    };
-    let store: Arc<dyn Store> = chaos.clone();
-    assert_eq!(counted(&store, take).await, expected(|(memory, _)| *memory));
-    report::test("memory", "the_trips_are_those_of_the_table");
-}
-
-async fn the_trips_are_those_of_the_table(emulator: Emulator) {
-    let proxy = RpcCount::start(&emulator.host).await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(emulator.builder(&proxy.address()).build().unwrap());
-    assert_eq!(counted(&store, || proxy.take()).await, expected(|(_, datastore)| *datastore));
-}
-
-async fn a_first_message_costs_two_rpcs_and_a_duplicate_two(emulator: Emulator) {
-    let proxy = RpcCount::start(&emulator.host).await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(emulator.builder(&proxy.address()).build().unwrap());
-    let layer = IdempotentLayer::new("orders", store);
-    let app: Router = Router::new().route("/", post(|| async { Ok::<_, Failure>(Ack) }).layer(layer));
-    for (status, outcome) in [(200, "ran"), (204, "duplicate"), (204, "duplicate")] {
-        let body = r#"{"message":{"messageId":"7","data":"eyJwbyI6MTJ9"}}"#;
-        let push = http::Request::post("/").body(Body::from(body)).unwrap();
-        let answer = app.clone().oneshot(push).await.unwrap();
-        let told = answer.headers()["pushonce-outcome"].to_str().unwrap();
-        assert_eq!((answer.status().as_u16(), told), (status, outcome));
-        assert_eq!(proxy.take(), 2, "{outcome}");
+on_servers! {
+    all {
+        the_trips_are_those_of_the_table
     }
-    assert_eq!(proxy.connections(), 1);
 }
 
-on_both_emulators! {
-    the_trips_are_those_of_the_table
-    a_first_message_costs_two_rpcs_and_a_duplicate_two
+async fn the_trips_are_those_of_the_table(site: &Site) {
+    let tells = ["memory", "sqlite", "redis", "postgres"].contains(&site.name);
+    let counts = counted(&Counted::on(site).await).await;
+    assert_eq!(counts, expected(|(told, asked)| if tells { *told } else { *asked }));
 }
 
 #[test]
 fn the_docs_print_the_table_that_was_counted() {
-    let mut table = format!("| store | verb | {} |\n|---|---|---|---|---|---|---|\n", CASES.join(" | "));
-    for (store, column) in [("`Memory`", 0), ("Datastore", 1)] {
+    let mut table = format!("| stores | verb | {} |\n|---|---|---|---|---|---|---|\n", CASES.join(" | "));
+    for (stores, column) in [("that tell", 0), ("that are asked", 1)] {
         for (verb, row) in TABLE {
-            let trips = row.map(|(memory, datastore)| [memory, datastore][column].to_string());
-            writeln!(table, "| {store} | `{}` | {} |", verb.name(), trips.join(" | ")).unwrap();
+            let trips = row.map(|(told, asked)| [told, asked][column].to_string());
+            writeln!(table, "| {stores} | `{}` | {} |", verb.name(), trips.join(" | ")).unwrap();
         }
     }
-    let docs = include_str!("../docs/trips.md");
+    let docs = include_str!("../../docs/trips.md");
     assert!(docs.contains(&table), "docs/trips.md does not have this table:\n\n{table}");
 }

@@ -1,5 +1,7 @@
 //! A memory store that is broken in one chosen way.
 
+mod maintain;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -60,6 +62,24 @@ pub(super) enum Flaw {
     ForgetsOnRelease,
     /// A release is stored as a claim.
     KeepsReleased,
+    /// Says that it keeps no records, although it does.
+    FailsCheck,
+    PurgesAll,
+    PurgesNothing,
+    PurgesOverLimit,
+    /// Looks, and then deletes without a condition.
+    PurgesBlindly,
+    /// Refuses to purge, and does not say what collects the garbage.
+    RefusesToPurge,
+    ListsTwice,
+    LeavesOut,
+    ListsForEver,
+    IgnoresPrefix,
+    IgnoresState,
+    /// A list ends at a record of a newer format.
+    StopsAtNewer,
+    /// A list leaves a record of a newer format out.
+    HidesNewer,
 }
 
 /// A field that a store drops.
@@ -114,6 +134,10 @@ impl Clock for Paused {
     }
 }
 
+pub(super) fn paused() -> Arc<dyn Clock> {
+    Arc::new(Paused(tokio::time::Instant::now()))
+}
+
 /// What a broken store remembers beside its memory.
 #[derive(Debug, Default)]
 struct Notes {
@@ -135,7 +159,7 @@ pub(super) struct Flawed {
 
 impl Flawed {
     pub(super) fn new(flaw: Option<Flaw>) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(Paused(tokio::time::Instant::now()));
+        let clock = paused();
         Self { memory: Arc::new(Memory::with_clock(clock.clone())), flaw, clock, notes: Mutex::default() }
     }
 

@@ -1,0 +1,7 @@
+//! What an operator does to a store: look at keys, reset them, and collect what has expired.
+//!
+//! [`inspect`] and [`reset`] work on every [`Store`](crate::Store), since they need no more of it than a
+//! claim does. To list and to collect a store has to be a [`Maintain`], as all of this crate's are.
+
+pub use crate::lease::{Force, Inspected, Reset, Status, inspect, reset};
+pub use crate::store::{Filter, Found, Listing, Maintain, Page};

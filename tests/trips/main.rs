@@ -1,0 +1,26 @@
+//! Round trips to every store, counted: on the wire where there is one, by calls where there is none.
+#![cfg(test)]
+
+mod counted;
+mod rows;
+mod verbs;
+
+#[path = "../support/datastore_emulator.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod emulator;
+#[path = "../support/fake_gcs.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod fake_gcs;
+#[path = "../support/on_servers.rs"]
+mod on_servers;
+#[path = "../support/proxy.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod proxy;
+#[path = "../support/report.rs"]
+mod report;
+#[path = "../support/s3.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod s3;
+#[path = "../support/site.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod site;
