@@ -50,6 +50,8 @@ impl Private {
                 let mut init = Command::new("mariadb-install-db");
                 init.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
                 init.arg(format!("--datadir={}", server.data().display()));
+                // In a folder that several share, each deletes what the others have there.
+                init.arg(format!("--tmpdir={}", server.directory.display()));
                 ("mysql", init)
             }
         };
@@ -91,6 +93,7 @@ impl Private {
             Kind::Mariadb => {
                 let mut command = Command::new("mariadbd");
                 command.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
+                command.arg(format!("--tmpdir={socket}"));
                 command.arg(format!("--port={port}")).arg("--bind-address=127.0.0.1");
                 // As servers of the cloud have it.
                 command.args(["--log-bin=log", "--sync-binlog=1"]);

@@ -29,6 +29,10 @@ use crate::time::{Clock, micros};
 /// # Ok::<(), pushonce::store::InvalidDatastore>(())
 /// ```
 ///
+/// **When to choose it.** On Google Cloud, by default: there is no server to run, Google replicates it, and it is
+/// strongly consistent. It does not tell what stands when a create is refused, so a duplicate costs a second
+/// trip; and a restored backup brings older records back.
+///
 /// **Nothing is dialled when it is built.** The connection is opened by the first call, once for
 /// all callers, and opened again when it is lost; it lives on the runtime of the first call. Calls go
 /// to the emulator that `DATASTORE_EMULATOR_HOST` names when the store is built, otherwise to Google
