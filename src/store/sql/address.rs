@@ -75,7 +75,7 @@ fn split(url: &str, whole: bool, known: &[&str]) -> Result<(String, Ours), Conne
             }
             // `options[..]` is PostgreSQL's.
             Some((name, _)) if known.contains(&name.split('[').next().unwrap_or(name)) => {
-                theirs.push(parameter)
+                theirs.push(parameter);
             }
             name => {
                 let name = name.map_or(parameter, |(name, _)| name);
