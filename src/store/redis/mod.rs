@@ -48,9 +48,10 @@ const NAME_LIMIT: usize = 256;
 /// **What the server must be.** Each new connection asks by INFO, and so does
 /// [`check`](Maintain::check): a version before 5 is refused, and so is a `maxmemory-policy` other than
 /// `noeviction` (Memorystore's own is `volatile-lru`), since an evicted record lets a done key run
-/// again. Where `maxmemory` is 0 nothing is ever evicted, and the policy does not count. Of a server
-/// that does not tell, nothing is demanded. A server that is full refuses claims (503) and still tells
-/// what is done. A user needs `+evalsha +eval +time +exists +hmget +hset +hdel +pexpire +info +scan`
+/// again. Where `maxmemory` is 0 nothing is ever evicted, and the policy does not count. Of a user that
+/// may not ask (INFO), nothing is demanded. A server that is full refuses claims (503) and still tells
+/// what is done; one that takes no writes at all (it cannot save, or lacks the replicas that it was told
+/// to have) answers neither. A user needs `+evalsha +eval +time +exists +hmget +hset +hdel +pexpire +info +scan`
 /// on `~prefix:*`.
 ///
 /// **How it swaps.** One hash for a record (`document`, `token`, and `written_us` by the server's clock),
