@@ -337,8 +337,18 @@ async fn a_commit_that_is_no_transaction_is_refused_before_it_is_sent(emulator: 
 async fn a_lease_that_is_renewed_is_completed_on_its_newest_version(emulator: Emulator) {
     let scene = Scene::of(&emulator).await;
     let app = scene.app(scene.layer().lease(LEASE).renew(), |scene, lease| async move {
-        tokio::time::sleep(2 * LEASE).await;
-        effect(scene, lease).await
+        // The version that the claim had would be fenced out.
+        let version =
+            async || scene.store.read(lease.key()).await.map(|stored| stored.map(|found| found.version));
+        let claimed = version().await?;
+        let renewed = async {
+            while version().await? == claimed {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok::<_, BoxError>(())
+        };
+        tokio::time::timeout(PATIENCE, renewed).await??;
+        effect(scene.clone(), lease).await
     });
     assert_eq!(push(&app, "m").await, RAN);
     assert_eq!(push(&app, "m").await, DUPLICATE);
