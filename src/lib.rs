@@ -86,12 +86,18 @@ pub mod idempotent;
 mod key;
 mod lease;
 pub mod maintain;
+mod measure;
+#[cfg(feature = "oidc")]
+pub mod oidc;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]
 mod serve;
+pub mod sizing;
 pub mod store;
 mod task;
+#[cfg(any(feature = "telemetry", feature = "prometheus"))]
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;

@@ -9,6 +9,7 @@ use std::path::Path;
 const FLOORS: &[(&str, u8)] = &[
     ("disabled", 0),
     ("key", 0),
+    ("measure", 0),
     ("random", 0),
     ("task", 0),
     ("time", 0),
@@ -18,8 +19,12 @@ const FLOORS: &[(&str, u8)] = &[
     ("pubsub", 3),
     ("maintain", 3),
     ("idempotent", 4),
+    ("oidc", 4),
     ("serve", 5),
-    ("testing", 5),
+    ("sizing", 5),
+    ("telemetry", 5),
+    ("testing", 6),
+    ("bin", 7),
 ];
 
 #[test]

@@ -261,7 +261,9 @@ impl Orders {
 /// Builds the example, which cargo has done already where all tests are run.
 fn orders() -> PathBuf {
     let mut cargo = std::process::Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--example", "orders"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo
+        .args(["build", "--quiet", "--example", "orders", "--features", "telemetry"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

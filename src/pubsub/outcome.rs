@@ -44,11 +44,14 @@ pub enum Outcome {
     Refused,
     /// The message has no key, and the layer allows that: the handler ran without a guard.
     Unguarded,
+    /// The push carries no token, a wrong one, or one of somebody else; or nobody can check it now.
+    /// Nacked, and nothing was claimed.
+    Unauthorized,
 }
 
 impl Outcome {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ran,
         Self::Duplicate,
         Self::Conflict,
@@ -61,6 +64,7 @@ impl Outcome {
         Self::Unkeyed,
         Self::Refused,
         Self::Unguarded,
+        Self::Unauthorized,
     ];
 
     /// The event's name.
@@ -78,6 +82,7 @@ impl Outcome {
             Self::Unkeyed => "unkeyed",
             Self::Refused => "refused",
             Self::Unguarded => "unguarded",
+            Self::Unauthorized => "unauthorized",
         }
     }
 
@@ -98,7 +103,8 @@ impl Outcome {
             | Self::Unavailable
             | Self::Misuse
             | Self::Unkeyed
-            | Self::Refused => Level::ERROR,
+            | Self::Refused
+            | Self::Unauthorized => Level::ERROR,
         }
     }
 }

@@ -21,6 +21,10 @@ pub(crate) fn example(name: &str) -> PathBuf {
             ("mysql", cfg!(feature = "mysql")),
             ("bucket-s3", cfg!(feature = "bucket-s3")),
             ("bucket-gcs", cfg!(feature = "bucket-gcs")),
+            ("oidc", cfg!(feature = "oidc")),
+            ("telemetry", cfg!(feature = "telemetry")),
+            ("prometheus", cfg!(feature = "prometheus")),
+            ("cli", cfg!(feature = "cli")),
             ("testing", cfg!(feature = "testing")),
             ("contract", cfg!(feature = "contract")),
         ];

@@ -1,0 +1,80 @@
+//! The service that one deploys: orders and their status updates, pushed by Pub/Sub.
+//!
+//! | route | what is done once | what runs one at a time |
+//! |---|---|---|
+//! | `POST /` | each message | |
+//! | `POST /orders` | each order: attribute `po_id`, or `/po_id` in the JSON data | |
+//! | `POST /status` | each message | the messages of one order |
+//! | `GET /healthz` | | |
+//!
+//! The effect is a POST to `SUPPLIER_URL`, if that is set, with the effect id as `idempotency-key`: a
+//! supplier that knows the key drops the repeat that no lease can exclude.
+//!
+//! | variable | default |
+//! |---|---|
+//! | `PUSHONCE_STORE`: an address as `store::connect` takes it | `memory:`, with a warning; refused on Cloud Run |
+//! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
+//! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
+//! | `PORT` | 8080 |
+//!
+//! A variable that cannot be meant ends the start with one line and code 1.
+
+mod settings;
+mod store;
+mod supplier;
+
+use std::error::Error;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::{get, post};
+use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
+
+use self::settings::{chain, seconds};
+use self::supplier::Supplier;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal()).init();
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // In one line: what Cloud Run shows of a container that did not start.
+            eprintln!("orders: not started: {}", chain(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), BoxError> {
+    let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
+    let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
+    let supplier = Supplier::from_env()?;
+    let operated = store::from_env()?;
+    let store: Arc<dyn Store> = operated.clone();
+    let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
+    // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
+    layer("messages").check()?;
+    store::reach(&*operated).await?;
+
+    let order = || attribute("po_id").or(json_pointer("/po_id"));
+    let app = Router::new()
+        .route("/", post(deliver).layer(layer("messages")))
+        .route("/orders", post(deliver).layer(layer("orders").key(order())))
+        .route("/status", post(deliver).layer(layer("status").serialize(order())))
+        .route("/healthz", get(|| async { "ok" }))
+        .with_state(supplier);
+    pushonce::serve(app).await?;
+    Ok(())
+}
+
+/// The handler of all routes: one effect for one delivery.
+async fn deliver(State(supplier): State<Supplier>, lease: Lease, delivery: Delivery) -> Result<Ack, Failure> {
+    supplier.send(&lease, &delivery).await?;
+    Ok(Ack)
+}

@@ -1,0 +1,3 @@
+//! `pushonce`: the program for operators.
+
+fn main() {}

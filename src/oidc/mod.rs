@@ -1,0 +1,1 @@
+//! The push token: who may push, verified before anything is claimed.

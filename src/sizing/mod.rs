@@ -1,0 +1,1 @@
+//! `Sizing`: whether the times of a deployment fit together, and the numbers that say why.

@@ -1,0 +1,1 @@
+//! What operators see: logs in Cloud Logging's format, and the metrics.
