@@ -79,6 +79,12 @@ mod manual {
     struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
+    #[doc = include_str!("../docs/costs.md")]
+    struct Costs;
+    #[doc = include_str!("../docs/runbook.md")]
+    struct Runbook;
+    #[doc = include_str!("../docs/security.md")]
+    struct Security;
 }
 
 mod disabled;
