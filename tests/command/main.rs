@@ -1,1 +1,7 @@
-//! To come.
+//! The program `pushonce`, as it is built: what it prints, what it ends with, and what it finds in real plans.
+
+mod graded;
+mod input;
+mod numbers;
+mod plans;
+mod program;

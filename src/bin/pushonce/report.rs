@@ -16,8 +16,8 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn of(checked: Vec<Checked>, strict: bool) -> Self {
         let bad = |of: &Checked| {
-            let refused = of.findings.iter().any(|finding| finding.severity == "refused");
-            refused || strict && !(of.findings.is_empty() && of.notes.is_empty())
+            let has = |severity| of.findings.iter().any(|finding| finding.severity == severity);
+            has("refused") || strict && has("warned")
         };
         Self { refused: checked.iter().any(bad), checked }
     }
@@ -31,13 +31,11 @@ pub(crate) struct Checked {
     sizing: Sized,
     numbers: Numbers,
     pub(crate) findings: Vec<Finding>,
-    /// What could not be told from the plan: neither right nor wrong.
-    pub(crate) notes: Vec<String>,
     #[serde(skip)]
     table: String,
 }
 
-/// What is refused or warned of.
+/// What is `refused`, what is `warned` of, and what is `unknown`, because the plan does not tell it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     pub(crate) id: &'static str,
@@ -88,7 +86,6 @@ impl Checked {
             sizing: Sized::of(sizing),
             numbers: Numbers::of(&verdict),
             findings: findings.collect(),
-            notes: Vec::new(),
             table: verdict.table().to_string(),
         }
     }
@@ -138,10 +135,7 @@ impl fmt::Display for Report {
             for Finding { id, severity, text } in &of.findings {
                 writeln!(f, "{severity:<9}{id}: {text}")?;
             }
-            for note in &of.notes {
-                writeln!(f, "{:<9}{note}", "unknown")?;
-            }
-            if !of.findings.is_empty() || !of.notes.is_empty() {
+            if !of.findings.is_empty() {
                 writeln!(f)?;
             }
         }

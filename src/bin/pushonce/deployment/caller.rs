@@ -109,14 +109,13 @@ fn invoker(
     }
     let account = plan.identity(subscription, ACCOUNT_AT, ACCOUNT);
     let so = grants(&|resource, pointer, told| {
-        let member = match told {
-            Told::Is(value) => {
-                let email = value.as_str().and_then(|text| text.strip_prefix("serviceAccount:"));
-                email.map_or(Identity::Untold, |email| plan.named(email, None, ACCOUNT))
-            }
-            _ => plan.identity(resource, pointer, ACCOUNT),
-        };
-        member.is(&account)
+        let Some(text) = told.text() else { return plan.identity(resource, pointer, ACCOUNT).is(&account) };
+        match text.split_once(':') {
+            Some(("serviceAccount", email)) => plan.named(email, None, ACCOUNT).is(&account),
+            // Who is in these, no plan says.
+            Some(("group" | "domain" | "principalSet", _)) => So::Untold,
+            _ => So::No,
+        }
     });
     found.demand(so, "invoker", format!(
         "{} does not grant roles/run.invoker to the account of the push token: Cloud Run answers every push 403; add a google_cloud_run_v2_service_iam_member",

@@ -92,7 +92,9 @@ fn expiration(plan: &Plan, subscription: &Resource, found: &mut Found) {
 fn agent(plan: &Plan, source: &Resource, resource: &Resource, pointer: &str, told: Told<'_>) -> So {
     if let Some(text) = told.text() {
         let number = text.strip_prefix("serviceAccount:service-").and_then(|rest| rest.strip_suffix(AGENT));
-        let Some(number) = number.filter(|number| number.bytes().all(|c| c.is_ascii_digit())) else {
+        let Some(number) =
+            number.filter(|number| !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()))
+        else {
             return So::No;
         };
         let expected = plan.project(source).and_then(|project| plan.number(project));

@@ -44,7 +44,10 @@ fn one(plan: &Plan, subscription: &Resource, over: &dyn Fn(Sizing) -> Sizing) ->
     let mut checked = Checked::numbers(&sizing);
     checked.subscription = Some(subscription.address.clone());
     checked.findings.extend(found.findings);
-    checked.notes = found.notes;
+    // What is refused stands first.
+    checked
+        .findings
+        .sort_by_key(|finding| ["refused", "warned", "unknown"].iter().position(|s| *s == finding.severity));
     checked
 }
 
@@ -65,21 +68,23 @@ fn service<'a>(plan: &'a Plan, subscription: &'a Resource, found: &mut Found) ->
     }
     let services: Vec<_> = plan.of(SERVICE).collect();
     if let [only] = services[..] {
-        found.note(format!(
-            "which service it pushes to cannot be told from the plan: {} is taken, the only one",
-            only.address
-        ));
+        found.unknown(
+            "service",
+            format!(
+                "which service it pushes to cannot be told from the plan: {} is taken, the only one",
+                only.address
+            ),
+        );
         return Some(only);
     }
-    found.note("which service it pushes to cannot be told from the plan: its request timeout, its environment and who may call it were not checked");
+    found.unknown("service", "which service it pushes to cannot be told from the plan: its request timeout, its environment and who may call it were not checked");
     None
 }
 
-/// What is wrong with one subscription, and what could not be told.
+/// What is wrong with one subscription, and what the plan does not tell.
 #[derive(Default)]
 struct Found {
     findings: Vec<Finding>,
-    notes: Vec<String>,
 }
 
 impl Found {
@@ -91,17 +96,17 @@ impl Found {
         self.findings.push(Finding { id, severity: "warned", text: text.into() });
     }
 
-    fn note(&mut self, text: impl Into<String>) {
-        self.notes.push(text.into());
+    fn unknown(&mut self, id: &'static str, text: impl Into<String>) {
+        self.findings.push(Finding { id, severity: "unknown", text: text.into() });
     }
 
-    /// Refuses what is not so, and notes what cannot be told.
-    fn demand(&mut self, so: So, id: &'static str, text: impl Into<String>) {
+    /// Refuses what is not so, and says where it cannot be told.
+    fn demand(&mut self, so: So, id: &'static str, fault: impl Into<String>) {
         match so {
             So::Yes => {}
-            So::No => self.refuse(id, text),
+            So::No => self.refuse(id, fault),
             So::Untold => {
-                self.note(format!("{id} cannot be told from the plan. If it is so: {}", text.into()))
+                self.unknown(id, format!("it cannot be told from the plan whether {}", fault.into()));
             }
         }
     }

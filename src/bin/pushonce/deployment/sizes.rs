@@ -61,12 +61,15 @@ impl<'a> Environment<'a> {
         let address = &self.service.address;
         let set: Vec<_> = VARIABLES.iter().filter(|name| self.get(name).is_some()).collect();
         if set.is_empty() {
-            found.note(format!("{address} sets no LEASE_SECONDS and TTL_SECONDS: its lease and ttl cannot be told from the plan; give --lease and --ttl"));
+            found.unknown("environment", format!("{address} sets no LEASE_SECONDS and TTL_SECONDS: its lease and ttl cannot be told from the plan; give --lease and --ttl"));
             return None;
         }
         for name in set.iter().filter(|name| self.get(name).is_some_and(|(_, _, told)| told == Told::Unknown))
         {
-            found.note(format!("{name} of {address} cannot be told from the plan: its default is taken"));
+            found.unknown(
+                "environment",
+                format!("{name} of {address} cannot be told from the plan: its default is taken"),
+            );
         }
         if self.get("PUSHONCE_SIZING").is_some() {
             found.warn("environment", format!("{address} sets PUSHONCE_SIZING: it starts also with times that do not fit together; unset it"));
@@ -122,10 +125,13 @@ fn attempts(plan: &Plan, subscription: &Resource, found: &mut Found) -> u32 {
         },
         Told::Absent => 5,
         Told::Unknown => {
-            found.note(format!(
-                "max_delivery_attempts of {} cannot be told from the plan: 12 is taken",
-                subscription.address
-            ));
+            found.unknown(
+                "sizing",
+                format!(
+                    "max_delivery_attempts of {} cannot be told from the plan: 12 is taken",
+                    subscription.address
+                ),
+            );
             12
         }
     }
@@ -143,11 +149,14 @@ fn time(plan: &Plan, resource: &Resource, pointer: &str, default: u64, found: &m
     };
     value.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_else(|| {
         let name = pointer.rsplit('/').next().unwrap_or_default();
-        found.note(format!(
-            "{name} of {} cannot be told from the plan: {} s is taken",
-            resource.address,
-            default.as_secs()
-        ));
+        found.unknown(
+            "sizing",
+            format!(
+                "{name} of {} cannot be told from the plan: {} s is taken",
+                resource.address,
+                default.as_secs()
+            ),
+        );
         default
     })
 }

@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::Unreadable;
 
 use self::address::Part;
-pub(crate) use self::follow::Leaf;
 pub(crate) use self::identity::{Identity, So};
 
 /// The planned resources and the configuration that they come from.
