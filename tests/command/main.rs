@@ -1,5 +1,6 @@
 //! The program `pushonce`, as it is built: what it prints, what it ends with, and what it finds in real plans.
 
+mod documented;
 mod graded;
 mod input;
 mod numbers;

@@ -398,3 +398,24 @@ fn what_a_plan_cannot_say_is_given_as_flags() {
     );
     assert!(ran.out.contains("\nunknown  service: "), "{}", ran.out);
 }
+
+#[test]
+fn what_looks_complete_is_taken_apart() {
+    let plan: Value = serde_json::from_str(include_str!("plans/naive/plan.json")).unwrap();
+    let expected = [
+        "ack-deadline",
+        "attempts",
+        "audience",
+        "backoff",
+        "dead-letter-publisher",
+        "dead-letter-subscription",
+        "environment",
+        "expiration",
+        "invoker",
+        "retry-policy",
+        "source-subscriber",
+    ];
+    assert_eq!(refused(&plan).into_iter().collect::<Vec<_>>(), expected);
+    // The account's e-mail is not known yet, but it is the same on both sides.
+    assert_eq!(ids(&check(&plan, &[]).1["checked"][0], "unknown"), BTreeSet::new());
+}

@@ -1,6 +1,6 @@
 //! Who pushes: the token, its audience and account, what the service expects of them, and that the account may call it.
 
-use crate::plan::{Identity, Plan, Resource, So, Told};
+use crate::plan::{Identity, Leaf, Plan, Resource, So, Told};
 
 use super::grants::{Sought, granted};
 use super::sizes::Environment;
@@ -49,15 +49,17 @@ fn expected(
     id: &'static str,
     found: &mut Found,
 ) {
-    let Some((service, at, value)) = environment.and_then(|environment| environment.get(variable)) else {
-        return;
-    };
+    let Some(environment) = environment else { return };
+    let Some(value) = environment.get(variable) else { return };
     let (so, is, names) = match (told.text(), value.text()) {
         (Some(is), Some(names)) => (names.split(',').any(|name| name.trim() == is).into(), is, names),
         (None, None) => {
-            // Not known yet, but the same wherever it comes from.
-            let [one, other] = [plan.origins(subscription, pointer), plan.origins(service, &at)];
-            let same = one.is_some_and(|one| !one.is_empty() && Some(one) == other);
+            // Not known yet, but the same: the e-mail of one account. What is put around another value, as a
+            // path behind an address, no plan says.
+            let [one, other] = [plan.origins(subscription, pointer), environment.origins(plan, variable)];
+            let emails =
+                |leaves: &Vec<Leaf>| leaves.iter().all(|leaf| leaf.attribute.as_deref() == Some("email"));
+            let same = one.is_some_and(|one| !one.is_empty() && emails(&one) && Some(one) == other);
             (if same { So::Yes } else { So::Untold }, "(not known yet)", "(not known yet)")
         }
         (is, names) => (So::Untold, is.unwrap_or("(not known yet)"), names.unwrap_or("(not known yet)")),
@@ -65,7 +67,7 @@ fn expected(
     let what = pointer.rsplit('/').next().unwrap_or_default();
     found.demand(so, id, format!(
         "the push token's {what} is {is}, and {variable} of {} is {names}: every push is refused; make both the same",
-        service.address
+        environment.service.address
     ));
 }
 
@@ -94,8 +96,7 @@ fn invoker(
         told.text().is_some_and(|text| ["allUsers", "allAuthenticatedUsers"].contains(&text)).into()
     });
     if unchecked || everybody == So::Yes {
-        let verifies =
-            environment.and_then(|environment| environment.get("PUSH_AUTH")).map(|(_, _, told)| told);
+        let verifies = environment.and_then(|environment| environment.get("PUSH_AUTH"));
         let so = match verifies {
             Some(Told::Is(mode)) => (mode.as_str() == Some("verify")).into(),
             Some(Told::Unknown) => So::Untold,

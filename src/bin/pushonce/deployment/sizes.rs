@@ -6,7 +6,7 @@ use std::time::Duration;
 use pushonce::sizing::Sizing;
 use serde_json::Value;
 
-use crate::plan::{Plan, Resource, Told};
+use crate::plan::{Leaf, Plan, Resource, Told};
 
 use super::Found;
 
@@ -24,9 +24,9 @@ const VARIABLES: [&str; 8] = [
 
 /// What a service's containers are given.
 pub(super) struct Environment<'a> {
-    service: &'a Resource,
-    /// Name, place in the plan, value.
-    variables: Vec<(&'a str, String, Told<'a>)>,
+    pub(super) service: &'a Resource,
+    /// Name, value, and where it is written, if not in a dynamic block.
+    variables: Vec<(&'a str, Told<'a>, Option<String>)>,
 }
 
 impl<'a> Environment<'a> {
@@ -38,22 +38,31 @@ impl<'a> Environment<'a> {
         };
         for container in 0..count("/template/0/containers") {
             let list = format!("/template/0/containers/{container}/env");
-            for at in (0..count(&list)).map(|at| format!("{list}/{at}")) {
+            let each = || (0..count(&list)).map(|at| format!("{list}/{at}"));
+            for at in each() {
                 let Some(name) = plan.told(service, &format!("{at}/name")).text() else { continue };
                 let is_secret = plan.told(service, &format!("{at}/value_source/0")) != Told::Absent;
-                let at = format!("{at}/value");
-                let value = if is_secret { Told::Unknown } else { plan.told(service, &at) };
-                variables.push((name, at, value));
+                let value =
+                    if is_secret { Told::Unknown } else { plan.told(service, &format!("{at}/value")) };
+                // A set, which the plan sorts: its order is not that of the text.
+                let is_this = |at: &String| plan.constant(service, &format!("{at}/name")) == Some(name);
+                variables.push((name, value, each().find(is_this).map(|at| format!("{at}/value"))));
             }
         }
         Self { service, variables }
     }
 
-    /// The service, the variable's place in it, and its value; `None` where it is not set, or is blank.
-    pub(super) fn get(&self, name: &str) -> Option<(&'a Resource, String, Told<'a>)> {
-        let (_, at, told) = self.variables.iter().find(|(set, _, _)| *set == name)?;
+    /// The value of a variable; `None` where it is not set, or is blank.
+    pub(super) fn get(&self, name: &str) -> Option<Told<'a>> {
+        let (_, told, _) = self.variables.iter().find(|(set, ..)| *set == name)?;
         let blank = *told == Told::Absent || told.text().is_some_and(|text| text.trim().is_empty());
-        (!blank).then(|| (self.service, at.clone(), *told))
+        (!blank).then_some(*told)
+    }
+
+    /// What the value of a variable comes from; `None` where that cannot be followed.
+    pub(super) fn origins(&self, plan: &Plan, name: &str) -> Option<Vec<Leaf>> {
+        let (.., at) = self.variables.iter().find(|(set, ..)| *set == name)?;
+        plan.origins(self.service, at.as_ref()?)
     }
 
     /// What the service takes its times to be; `None` where it is told nothing, or nothing that can be read.
@@ -64,8 +73,7 @@ impl<'a> Environment<'a> {
             found.unknown("environment", format!("{address} sets no LEASE_SECONDS and TTL_SECONDS: its lease and ttl cannot be told from the plan; give --lease and --ttl"));
             return None;
         }
-        for name in set.iter().filter(|name| self.get(name).is_some_and(|(_, _, told)| told == Told::Unknown))
-        {
+        for name in set.iter().filter(|name| self.get(name) == Some(Told::Unknown)) {
             found.unknown(
                 "environment",
                 format!("{name} of {address} cannot be told from the plan: its default is taken"),
@@ -74,7 +82,7 @@ impl<'a> Environment<'a> {
         if self.get("PUSHONCE_SIZING").is_some() {
             found.warn("environment", format!("{address} sets PUSHONCE_SIZING: it starts also with times that do not fit together; unset it"));
         }
-        let text = |name: &str| Some(OsString::from(self.get(name)?.2.text()?));
+        let text = |name: &str| Some(OsString::from(self.get(name)?.text()?));
         let read = Sizing::from_variables(|name| if name == "PUSHONCE_SIZING" { None } else { text(name) });
         read.map_err(|error| found.refuse("environment", format!("{address} does not start: {error}"))).ok()
     }

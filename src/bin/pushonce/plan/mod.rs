@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::Unreadable;
 
 use self::address::Part;
+pub(crate) use self::follow::Leaf;
 pub(crate) use self::identity::{Identity, So};
 
 /// The planned resources and the configuration that they come from.
@@ -107,6 +108,11 @@ impl Plan {
             None if self.is_unset(resource, pointer) => Told::Absent,
             None => Told::Unknown,
         }
+    }
+
+    /// The text that is written for an attribute, where it is one and no expression.
+    pub(crate) fn constant(&self, resource: &Resource, pointer: &str) -> Option<&str> {
+        self.configured(resource)?.expressions.pointer(pointer)?.get("constant_value")?.as_str()
     }
 
     /// Whether the configuration shows that nobody sets an attribute of the resource itself.
