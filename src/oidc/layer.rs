@@ -1,5 +1,6 @@
 //! `PushAuthLayer`: its setters.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tower_layer::Layer;
@@ -23,7 +24,7 @@ const GOOGLE: &str = "https://www.googleapis.com/oauth2/v3/certs";
 /// # Panics
 /// `Router::layer` and `MethodRouter::layer` panic on a layer that cannot work, as axum does on a
 /// path that is none: at start, never at the first message. [`check`](Self::check) tells it as an error.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a layer lets everybody in until a router or a service is wrapped in it"]
 pub struct PushAuthLayer {
     expected: Expected,
@@ -109,6 +110,16 @@ impl PushAuthLayer {
         self.expected.checked()?;
         let Self { expected, clock, reports, mode, .. } = self.clone();
         Ok(Gate { mode: mode?, expected, clock, reports })
+    }
+}
+
+impl fmt::Debug for PushAuthLayer {
+    // Without the URL, which may be one that was refused for its password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushAuthLayer")
+            .field("expected", &self.expected)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
     }
 }
 

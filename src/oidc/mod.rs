@@ -25,11 +25,15 @@
 //!
 //! let store: Arc<dyn Store> = Arc::new(Memory::new());
 //! let once = IdempotentLayer::new("charge", store);
-//! // The layer that is added last is outermost, so it sees a request first: authentication comes last.
-//! let app: Router = Router::new().route("/charge", post(charge).layer(once).layer(auth));
+//! // The first of the two is outermost: it sees a request first, and the other only what it lets in.
+//! let app: Router = Router::new().route("/charge", post(charge).layer((auth, once)));
 //! # let _ = app;
 //! # Ok(()) }
 //! ```
+//!
+//! Where layers are added one by one, the one that is added *last* is outermost: so
+//! `router.route("/charge", post(charge).layer(once)).route_layer(auth)` has the same order, for all
+//! routes that the router has by then. The other way round the guard would claim keys for strangers.
 //!
 //! # Two modes, and who chooses
 //!

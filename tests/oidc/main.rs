@@ -7,4 +7,15 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
+mod answers;
+mod claims;
+mod headers;
 mod key_server;
+mod keys;
+mod layer;
+#[path = "../push/log.rs"]
+mod log;
+mod platform;
+mod signatures;
+mod wire;
+mod world;
