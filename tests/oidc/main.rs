@@ -15,6 +15,7 @@ mod keys;
 mod layer;
 #[path = "../push/log.rs"]
 mod log;
+mod outages;
 mod platform;
 mod signatures;
 mod wire;
