@@ -30,6 +30,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "PUSHONCE_SIZING",
         "SUPPLIER_URL",
         "PORT",
+        "PUSH_AUTH",
     ] {
         command.env_remove(read);
     }
@@ -91,6 +92,15 @@ async fn orders_refuses_to_run_unguarded_on_cloud_run() {
     refused(&[("PUSHONCE_DISABLED", "maybe")], "`PUSHONCE_DISABLED` is \"maybe\"").await;
 }
 
+// What the feature can check is in tests/orders_auth.rs; without it there is nothing that could.
+#[cfg(not(feature = "oidc"))]
+#[tokio::test]
+async fn orders_refuses_to_check_tokens_that_it_cannot_check() {
+    for mode in ["verify", "platform"] {
+        refused(&[("PUSH_AUTH", mode)], "needs the feature `oidc`").await;
+    }
+}
+
 #[tokio::test]
 async fn orders_refuses_a_supplier_that_it_cannot_speak_to() {
     for bad in ["https://u:pa55w0rd@supplier/", "supplier", "ftp://supplier"] {
@@ -133,6 +143,7 @@ async fn orders_starts_where_nothing_is_wrong() {
         ("K_SERVICE", "orders"),
         ("PUSHONCE_STORE", "memory:"),
         ("PUSHONCE_DISABLED", "off"),
+        ("PUSH_AUTH", "none"),
         ("LEASE_SECONDS", "900"),
         ("TTL_SECONDS", ""),
         ("MAX_DELIVERY_ATTEMPTS", "10"),

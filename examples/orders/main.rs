@@ -16,10 +16,14 @@
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
 //! | `LEASE_SECONDS`, `TTL_SECONDS`, and the times of the deployment as `Sizing::from_env` reads them | 15 minutes, 7 days, what the Terraform module deploys |
 //! | `PUSHONCE_SIZING`: `warn` starts also where these times do not fit together | they are refused |
+//! | `PUSH_AUTH`: how the push token is checked, `verify`, `platform` or `none` | `none`; on Cloud Run it must be set |
+//! | `PUSH_AUDIENCE`, `PUSH_SERVICE_ACCOUNT`: the accepted audiences and the expected callers' e-mails, comma-separated | needed by `verify` and `platform` |
+//! | `PUSH_KEYS_URL`: the key server that `verify` asks, for tests | Google's |
 //! | `PORT` | 8080 |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
+mod auth;
 mod settings;
 mod store;
 mod supplier;
@@ -35,6 +39,7 @@ use axum::routing::{get, post};
 use pushonce::sizing::Sizing;
 use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
 
+use self::auth::Auth;
 use self::settings::chain;
 use self::supplier::Supplier;
 
@@ -61,15 +66,15 @@ async fn run() -> Result<(), BoxError> {
     let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(sizing.lease).ttl(sizing.ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
     layer("messages").check()?;
+    let auth = Auth::from_env()?;
     store::reach(&*operated).await?;
 
     let order = || attribute("po_id").or(json_pointer("/po_id"));
-    let app = Router::new()
+    let pushed = Router::new()
         .route("/", post(deliver).layer(layer("messages")))
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
-        .route("/status", post(deliver).layer(layer("status").serialize(order())))
-        .route("/healthz", get(|| async { "ok" }))
-        .with_state(supplier);
+        .route("/status", post(deliver).layer(layer("status").serialize(order())));
+    let app = auth.before(pushed).route("/healthz", get(|| async { "ok" })).with_state(supplier);
     pushonce::serve(app).await?;
     Ok(())
 }
