@@ -81,6 +81,7 @@ mod manual {
     struct Trips;
 }
 
+mod chain;
 mod disabled;
 pub mod idempotent;
 mod key;
@@ -105,7 +106,7 @@ pub mod verbs;
 
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
-pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
+pub use self::key::{Consumer, IntoKey, InvalidKey, Key, KeyInLogs};
 pub use self::lease::{
     AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
     TimedOut,

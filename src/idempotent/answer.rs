@@ -52,7 +52,7 @@ impl Reply<Response<Bytes>> for Answering {
         let about = About {
             key: self.place.as_ref().map(|place| &place.key),
             delivery: Some(&self.delivery),
-            fence: self.lease.as_ref().map(Lease::fence),
+            lease: self.lease.as_ref(),
             answered,
         };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
@@ -203,7 +203,7 @@ pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Deliv
 struct About<'a> {
     key: Option<&'a Key>,
     delivery: Option<&'a Delivery>,
-    fence: Option<u64>,
+    lease: Option<&'a Lease>,
     answered: Option<StatusCode>,
 }
 
@@ -225,8 +225,10 @@ fn told(
         consumer: config.consumer.as_ref().unwrap_or(&unnamed),
         key: about.key,
         delivery: about.delivery,
+        lease: about.lease,
         error,
+        clock: &*config.clock,
     };
-    report::tell(config, verdict, &report, about.fence);
+    report::tell(config, verdict, &report);
     response
 }
