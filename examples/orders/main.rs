@@ -16,6 +16,7 @@
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
 //! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
 //! | `PORT` | 8080 |
+//! | `RUST_LOG`, `GOOGLE_CLOUD_PROJECT` | `info`; traces are logged without a project |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
@@ -24,7 +25,6 @@ mod store;
 mod supplier;
 
 use std::error::Error;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -40,7 +40,6 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal()).init();
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -52,6 +51,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxError> {
+    pushonce::telemetry::init()?;
     let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
     let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
     let supplier = Supplier::from_env()?;
