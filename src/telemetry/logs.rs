@@ -144,8 +144,12 @@ fn fitting() -> Format {
 /// has, and would silence all others.
 fn filter(text: &str) -> Result<(Targets, bool), InvalidLogs> {
     let text = text.trim();
-    let filter: Targets =
-        text.parse().map_err(|source| InvalidLogs::Filter { filter: text.to_owned(), source })?;
+    let invalid = |source| InvalidLogs::Filter { filter: text.to_owned(), source };
+    // How other programs name spans: read as the name of a target, which nothing has.
+    if text.contains(['[', '{']) {
+        return Err(invalid(None));
+    }
+    let filter: Targets = text.parse().map_err(|source| invalid(Some(source)))?;
     let muted = !filter.would_enable("pushonce", &Level::ERROR) && !text.eq_ignore_ascii_case("off");
     // The span says to which delivery and trace a line belongs, also one that is not of this crate.
     let filter = filter.with_target(DELIVERY, LevelFilter::ERROR);
@@ -158,13 +162,13 @@ fn filter(text: &str) -> Result<(Targets, bool), InvalidLogs> {
 pub enum InvalidLogs {
     /// The filter cannot be read.
     #[error(
-        "the log filter {filter:?} (of `RUST_LOG`, unless the program gives one) cannot be read: expected levels and targets, such as `info` or `info,pushonce=debug`"
+        "the log filter {filter:?} (of `RUST_LOG`, unless the program gives one) cannot be read: expected levels and targets, such as `info` or `info,pushonce=debug`, and no spans or fields"
     )]
     Filter {
         /// The filter as given.
         filter: String,
         /// What is wrong with it.
-        source: tracing_subscriber::filter::ParseError,
+        source: Option<tracing_subscriber::filter::ParseError>,
     },
     /// `RUST_LOG` is not UTF-8.
     #[error("`RUST_LOG` is not UTF-8")]
