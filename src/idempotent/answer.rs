@@ -31,6 +31,8 @@ pub(super) struct Answering {
     pub(super) delivery: Delivery,
     /// Where its key stands; `None` for a message without one.
     pub(super) place: Option<Arc<Place>>,
+    /// Where the entity of `serialize` stands, if there is one.
+    pub(super) entity: Option<Arc<Place>>,
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
@@ -51,6 +53,7 @@ impl Reply<Response<Bytes>> for Answering {
         let Judged { verdict, response, answered, error } = self.judged(result);
         let about = About {
             key: self.place.as_ref().map(|place| &place.key),
+            entity: self.entity.as_ref().map(|place| &place.key),
             delivery: Some(&self.delivery),
             lease: self.lease.as_ref(),
             answered,
@@ -202,6 +205,7 @@ pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Deliv
 #[derive(Clone, Copy, Default)]
 struct About<'a> {
     key: Option<&'a Key>,
+    entity: Option<&'a Key>,
     delivery: Option<&'a Delivery>,
     lease: Option<&'a Lease>,
     answered: Option<StatusCode>,
@@ -227,6 +231,7 @@ fn told(
         delivery: about.delivery,
         lease: about.lease,
         error,
+        entity: about.entity,
         clock: &*config.clock,
     };
     report::tell(config, verdict, &report);

@@ -153,11 +153,11 @@ impl IdempotentLayer {
 
     /// How this layer's keys, the entities of [`serialize`](Self::serialize) included, are written in
     /// logs, and in errors wherever they are shown. Default: in full. A hashed key's text is also taken
-    /// out of the errors that the layer logs, wherever it stands there as it was given.
+    /// out of the errors that are logged, where it stands in them whole and as it is.
     ///
     /// Two things are not covered: the line of the outcome [`Uncertain`](Outcome::Uncertain), which an
-    /// operator must be able to act on and which has the key in full; and what the handler logs by itself
-    /// of [`Key::text`](crate::Key::text) or of the message.
+    /// operator must be able to act on and which has the key in full; and what a handler by itself logs
+    /// or puts into an error of [`Key::text`](crate::Key::text), of one part of it, or of the message.
     pub fn key_in_logs(mut self, written: KeyInLogs) -> Self {
         self.config.key_in_logs = written;
         self

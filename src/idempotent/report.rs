@@ -1,5 +1,6 @@
 //! What became of one delivery: one log line, and the hooks.
 
+use std::cmp::Reverse;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +40,8 @@ pub struct Report<'a> {
     pub lease: Option<&'a Lease>,
     /// The error behind it, if there is one.
     pub error: Option<&'a (dyn Error + 'static)>,
+    /// Of `serialize`.
+    pub(super) entity: Option<&'a Key>,
     pub(super) clock: &'a dyn Clock,
 }
 
@@ -71,12 +74,12 @@ impl Report<'_> {
         self.error.map(|error| self.hidden_in(chain(error)))
     }
 
-    /// A text of somebody else's, with no more of the key than the key's own display has.
+    /// A text of somebody else's, with no more of the keys than their own display has.
     fn hidden_in(&self, text: String) -> String {
-        match self.key {
-            Some(key) => key.hidden_in(text),
-            None => text,
-        }
+        let mut keys: Vec<&Key> = self.key.into_iter().chain(self.entity).collect();
+        // A short one may stand inside of the other, which would not be found any more.
+        keys.sort_by_key(|key| Reverse(key.text().len()));
+        keys.into_iter().fold(text, |text, key| key.hidden_in(text))
     }
 
     /// The name of the history, and the runs before.

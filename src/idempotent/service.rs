@@ -138,9 +138,11 @@ async fn guarded<S, B, R>(
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let handler = Handler { ready, request, response_limit: config.response_limit };
-    let (settings, place) = (config.settings, keys.as_ref().map(|keys| keys.place.clone()));
+    let settings = config.settings;
+    let place = keys.as_ref().map(|keys| keys.place.clone());
+    let entity = keys.as_ref().and_then(|keys| keys.entity.clone());
     let plan = keys.map(|keys| plan(keys, &config, &delivery));
-    let answering = Answering { config, delivery, place, lease: None, sender, buffered };
+    let answering = Answering { config, delivery, place, entity, lease: None, sender, buffered };
     match plan {
         Some(plan) => guard::start(plan, move |lease| handler.run(Some(lease)), answering).await,
         None => guard::unguarded(handler.run(None), settings, answering).await,

@@ -120,6 +120,37 @@ async fn an_error_of_a_store_that_quotes_the_key_is_logged_without_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nor_is_an_entity_that_a_store_quotes_before_the_work() {
+    let (lines, _guard) = Lines::capture();
+    let store: Arc<dyn Store> = Arc::new(QuotingEntities(Memory::new()));
+    let layer = IdempotentLayer::new("orders", store).serialize(attribute("mail"));
+    let app = app(answering(200), layer.key_in_logs(KeyInLogs::Hashed));
+    assert_eq!(push(&app).await, Some(Outcome::Unavailable));
+    let entry = lines.outcome();
+    assert!(entry.text("error").contains("too much contention on") && !entry.says("ada"), "{entry:?}");
+}
+
+/// The same, for all that is asked of an entity.
+#[derive(Debug)]
+struct QuotingEntities(Memory);
+
+impl Store for QuotingEntities {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        let error = StoreError::unavailable(format!("too much contention on {}", key.stored_name(1500)));
+        Box::pin(async { Err(error) })
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        self.0.swap(key, seen, next)
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_uncertain_has_the_key_in_full_since_somebody_has_to_look_into_it() {
     let (lines, _guard) = Lines::capture();
     let world = World::new();
