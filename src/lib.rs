@@ -79,6 +79,8 @@ mod manual {
     struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
+    #[doc = include_str!("../docs/telemetry.md")]
+    struct Telemetry;
 }
 
 mod chain;

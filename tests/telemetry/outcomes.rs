@@ -24,6 +24,9 @@ struct Seen {
     outcomes: BTreeSet<&'static str>,
 }
 
+/// Where the names are promised.
+const MANUAL: &str = include_str!("../../docs/telemetry.md");
+
 impl Seen {
     /// The one event since the last, which must be this one.
     fn next(&mut self, outcome: Outcome, severity: &str, status: u16) -> Entry {
@@ -37,6 +40,9 @@ impl Seen {
         );
         assert!(!entry.says(PAYLOAD) && !entry.says(TOKEN), "{entry:?}");
         self.outcomes.insert(outcome.name());
+        for name in entry.names().into_iter().chain([outcome.name()]).filter(|name| *name != "time") {
+            assert!(MANUAL.contains(&format!("`{name}`")), "{name} is not in docs/telemetry.md");
+        }
         entry
     }
 }
