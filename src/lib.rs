@@ -87,8 +87,11 @@ mod manual {
     struct Runbook;
     #[doc = include_str!("../docs/security.md")]
     struct Security;
+    #[doc = include_str!("../docs/telemetry.md")]
+    struct Telemetry;
 }
 
+mod chain;
 mod disabled;
 pub mod idempotent;
 mod key;
@@ -113,7 +116,7 @@ pub mod verbs;
 
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
-pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
+pub use self::key::{Consumer, IntoKey, InvalidKey, Key, KeyInLogs};
 pub use self::lease::{
     AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
     TimedOut,

@@ -20,6 +20,7 @@
 //! | `PUSH_AUDIENCE`, `PUSH_SERVICE_ACCOUNT`: the accepted audiences and the expected callers' e-mails, comma-separated | needed by `verify` and `platform` |
 //! | `PUSH_KEYS_URL`: the key server that `verify` asks, for tests | Google's |
 //! | `PORT` | 8080 |
+//! | `RUST_LOG`, `GOOGLE_CLOUD_PROJECT` | `info`; traces are logged without a project |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
@@ -29,7 +30,6 @@ mod store;
 mod supplier;
 
 use std::error::Error;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -47,7 +47,6 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal()).init();
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -59,6 +58,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxError> {
+    pushonce::telemetry::init()?;
     let sizing = Sizing::from_env()?.enforce()?;
     let supplier = Supplier::from_env()?;
     let operated = store::from_env()?;
