@@ -79,6 +79,8 @@ mod manual {
     struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
+    #[doc = include_str!("../docs/metrics.md")]
+    struct Metrics;
 }
 
 mod disabled;
@@ -86,7 +88,8 @@ pub mod idempotent;
 mod key;
 mod lease;
 pub mod maintain;
-mod measure;
+pub mod measure;
+mod meter;
 #[cfg(feature = "oidc")]
 pub mod oidc;
 pub mod pubsub;

@@ -22,6 +22,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "LEASE_SECONDS",
         "TTL_SECONDS",
         "SUPPLIER_URL",
+        "PUSHONCE_METRICS",
         "PORT",
     ] {
         command.env_remove(read);

@@ -6,6 +6,7 @@
 //! | `POST /orders` | each order: attribute `po_id`, or `/po_id` in the JSON data | |
 //! | `POST /status` | each message | the messages of one order |
 //! | `GET /healthz` | | |
+//! | `GET /metrics`, where they are on | | |
 //!
 //! The effect is a POST to `SUPPLIER_URL`, if that is set, with the effect id as `idempotency-key`: a
 //! supplier that knows the key drops the repeat that no lease can exclude.
@@ -15,10 +16,12 @@
 //! | `PUSHONCE_STORE`: an address as `store::connect` takes it | `memory:`, with a warning; refused on Cloud Run |
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
 //! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
+//! | `PUSHONCE_METRICS`: `prometheus` | no metrics |
 //! | `PORT` | 8080 |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
+mod metrics;
 mod settings;
 mod store;
 mod supplier;
@@ -55,7 +58,9 @@ async fn run() -> Result<(), BoxError> {
     let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
     let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
     let supplier = Supplier::from_env()?;
+    let metrics = metrics::from_env()?;
     let operated = store::from_env()?;
+    let operated = if metrics.is_some() { metrics::metered(operated) } else { operated };
     let store: Arc<dyn Store> = operated.clone();
     let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
@@ -68,7 +73,8 @@ async fn run() -> Result<(), BoxError> {
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
         .route("/status", post(deliver).layer(layer("status").serialize(order())))
         .route("/healthz", get(|| async { "ok" }))
-        .with_state(supplier);
+        .with_state(supplier)
+        .merge(metrics.unwrap_or_default());
     pushonce::serve(app).await?;
     Ok(())
 }
