@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::machine::higher;
 use super::status::Status;
-use super::{Claim, Commit, Note, Place, TRIES, pause};
+use super::{Commit, Note, Place, TRIES, pause};
 use crate::key::{Consumer, Key, hex, join};
 use crate::store::record::{Record, State, Verb};
 use crate::store::{Filter, Maintain, Page, Standing, StoreError, Stored, Swap};
@@ -167,9 +167,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Of a claim whose work has succeeded.
-    pub(crate) fn of(claim: &Claim, why: Why, note: &Note) -> Option<Self> {
-        let Place { store, key, clock } = &**claim.place();
+    /// Of a run under that fence, which has succeeded.
+    pub(crate) fn of(place: &Place, fence: u64, why: Why, note: &Note) -> Option<Self> {
+        let Place { store, key, clock } = place;
         let parts = [key.consumer().to_string(), key.text().to_owned()];
         let hashed = key.text().len() > KEY_LIMIT;
         let short = |name: &Option<Arc<str>>| name.clone().filter(|name| name.len() <= NAME_LIMIT);
@@ -179,7 +179,7 @@ impl Entry {
             hashed,
             why,
             at: micros(clock.wall()),
-            fence: claim.record().fence,
+            fence,
             message: short(&note.message),
             delivery: short(&note.delivery),
             settled: None,
@@ -289,27 +289,21 @@ mod tests {
         assert_eq!(words(LEAST), "orders:po-1: fenced out");
     }
 
-    async fn entry(consumer: &str, text: &str, name: &str) -> Entry {
+    fn entry(consumer: &str, text: &str, name: &str) -> Entry {
         let store: Arc<dyn Store> = Arc::new(Memory::new());
         let key = Key::new(Consumer::new(consumer).unwrap(), text).unwrap();
-        let place = Arc::new(Place { store, key, clock: system_clock() });
-        let ask = super::super::Ask::new(Verb::Lock, KEPT, KEPT, crate::random::id());
-        let super::super::Claimed::Won(mut claim) = super::super::claim(place, ask).await.unwrap() else {
-            panic!("it is free")
-        };
-        claim.begin();
         let note = Note { message: Some(name.into()), delivery: Some(name.into()) };
-        Entry::of(&claim, Why::Unrecorded, &note).unwrap()
+        let place = Place { store, key, clock: system_clock() };
+        Entry::of(&place, u64::MAX, Why::Unrecorded, &note).unwrap()
     }
 
     #[tokio::test]
     async fn an_entry_fits_a_record_whatever_its_key_and_its_message() {
         for (text, hashed) in [("\u{1}".repeat(KEY_LIMIT), false), ("\u{1}".repeat(KEY_LIMIT + 1), true)] {
             for name in ["\u{1}".repeat(NAME_LIMIT), "\u{1}".repeat(NAME_LIMIT + 1)] {
-                let mut entry = entry(&"c".repeat(64), &text, &name).await;
+                let mut entry = entry(&"c".repeat(64), &text, &name);
                 let settled = Settled { how: How::FencedOut, at: u64::MAX };
-                entry.uncertain =
-                    Uncertain { at: u64::MAX, fence: u64::MAX, settled: Some(settled), ..entry.uncertain };
+                entry.uncertain = Uncertain { at: u64::MAX, settled: Some(settled), ..entry.uncertain };
                 assert_eq!((entry.uncertain.hashed, entry.uncertain.key == text), (hashed, !hashed));
                 assert_eq!(entry.uncertain.message.is_some(), name.len() == NAME_LIMIT);
                 assert!(entry.record(None).unwrap().data.len() <= DATA_LIMIT);
@@ -318,18 +312,18 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn the_hash_of_a_long_key_is_the_one_that_stores_name_it_by() {
-        let entry = entry("orders", &"k".repeat(KEY_LIMIT + 1), "m").await;
+    #[test]
+    fn the_hash_of_a_long_key_is_the_one_that_stores_name_it_by() {
+        let entry = entry("orders", &"k".repeat(KEY_LIMIT + 1), "m");
         assert!(entry.key.stored_name(160).ends_with(&format!("#orders:{}", entry.uncertain.key)));
         assert!(entry.uncertain.to_string().starts_with("orders:#"));
     }
 
-    #[tokio::test]
-    async fn no_two_keys_have_one_entry() {
-        let one = entry("a", "b|1.c", "m").await;
-        let other = entry("a", "b", "m").await;
-        let third = entry("a.b", "1.c", "m").await;
+    #[test]
+    fn no_two_keys_have_one_entry() {
+        let one = entry("a", "b|1.c", "m");
+        let other = entry("a", "b", "m");
+        let third = entry("a.b", "1.c", "m");
         assert!(one.place.key != other.place.key && one.place.key != third.place.key);
     }
 }

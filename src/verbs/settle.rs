@@ -75,6 +75,8 @@ pub(super) async fn settle<T, R: Reply<T>>(
         },
     };
     let completes = matches!(op, Op::Complete(_));
+    // Of our claim: once it is fenced out it shows the record of whoever has the key.
+    let fence = claim.record().fence;
     // This process knows that the key is done, and must not claim it again once the lease has lapsed.
     // While more of it is left than the first tries and a claim take that cannot be, and the usual
     // completion is spared this.
@@ -100,15 +102,16 @@ pub(super) async fn settle<T, R: Reply<T>>(
         (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
         (_, Verb::Mutex) => None,
+        _ if !completes => None,
         (Some(Commit::FencedOut), _) => Some(Why::FencedOut),
         // The mark stands, so nobody runs it again; only "started" does not become "finished" yet.
         (None, Verb::AtMostOnce) => None,
         (None, Verb::Lock) => Some(Why::Unrecorded),
     };
     if let (Some(Commit::FencedOut), false) = (&stored, completes) {
-        tracing::info!(key = %plan.place.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
+        tracing::info!(key = %plan.place.key, fence, "the claim was not ours any more when it was released");
     }
-    let entry = uncertain.and_then(|why| Entry::of(&claim, why, &plan.note));
+    let entry = uncertain.and_then(|why| Entry::of(&plan.place, fence, why, &plan.note));
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
     if planted(Fault::DroppedCompletion) {

@@ -159,6 +159,39 @@ async fn work_that_was_fenced_out_is_listed_for_the_layer_and_for_each_verb_that
     assert_eq!(listed, ["default:a: fenced out", "default:b: fenced out", "layer:m: fenced out"]);
 }
 
+#[tokio::test]
+async fn an_entry_has_the_fence_of_its_own_run_and_not_of_whoever_took_the_key_over() {
+    let World { store, memory, .. } = World::new();
+    let other = store.clone();
+    let work = move |lease: Lease| async move {
+        assert_eq!(reset(&other, lease.key(), Force::Yes).await?, Reset::Freed);
+        // Nothing is held by this one's task, so the key is not re-entrant.
+        let heir = lock(lease.key(), &other).run_with(|heir| async move { Ok(heir.fence()) });
+        Ok((lease.fence(), tokio::spawn(heir).await??))
+    };
+    let (fence, heir) = lock(("orders", "k"), &store).run_with(work).await.unwrap();
+    let [entry] = &entries(&*memory).await[..] else { panic!("one key has one entry") };
+    assert_eq!((entry.fence, entry.why, heir > fence), (fence, Why::FencedOut, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_failed_has_no_entry_whatever_becomes_of_its_release() {
+    let world = World::new();
+    world.chaos.always(On::Release, Fault::Fail);
+    let failing = |text: &'static str| lock(("orders", text), &world.store);
+    assert!(failing("late").run(async { Err::<(), _>("no".into()) }).await.is_err());
+    world.chaos.heal();
+    let memory = world.memory.clone();
+    let work = move |lease: Lease| async move {
+        memory.forget(lease.key());
+        Err::<(), _>("no".into())
+    };
+    assert!(failing("gone").run_with(work).await.is_err());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(entries(&*world.memory).await, []);
+    assert_eq!(world.record(("orders", "late")).await.unwrap().state, State::Released);
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_key_has_one_entry_that_of_its_latest_run() {
     let (stubborn, store) = Stubborn::of("orders");
@@ -205,14 +238,14 @@ async fn a_store_that_never_comes_back_leaves_the_log_which_has_the_key_and_the_
         world.chaos.next(On::Complete, Fault::LoseBefore);
         world.chaos.always(On::Complete, fault);
         assert_eq!(push(&app, "gone").await.told(), (200, "uncertain"), "{fault:?}");
-        let line = log.outcome();
-        assert_eq!((line.field("event"), line.field("key")), ("uncertain", "orders:gone"));
-        assert_eq!(line.level, Level::ERROR);
         tokio::time::sleep(Duration::from_secs(60)).await;
         let lines = log.lines();
         let left: Vec<_> =
             lines.iter().filter(|line| line.field("message").contains("the log is its ledger")).collect();
         assert!(left.len() == 1 && left[0].field("key") == "orders:gone", "{fault:?}: {lines:?}");
+        let line = log.outcome();
+        assert_eq!((line.field("event"), line.field("key")), ("uncertain", "orders:gone"));
+        assert_eq!(line.level, Level::ERROR);
         world.chaos.take();
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(world.chaos.take(), Trips::default(), "{fault:?}: it is tried for ever");
@@ -277,7 +310,7 @@ async fn an_entry_stands_in_sqlite_too_and_what_is_none_hides_no_other() {
     for text in ["po-1", "po \u{1}\n'2", &"k".repeat(9_000)] {
         let operated = store.clone();
         let work = move |lease: Lease| async move {
-            reset(&operated, lease.key(), Force::Yes).await?;
+            assert_eq!(reset(&operated, lease.key(), Force::Yes).await?, Reset::Freed);
             Ok(())
         };
         lock(("orders", text), &store).run_with(work).await.unwrap();

@@ -11,7 +11,6 @@ mod alone;
 mod in_flight;
 mod ledger;
 #[path = "../push/log.rs"]
-#[expect(dead_code, reason = "the tests of the layer use more of it")]
 mod log;
 mod outcomes;
 #[path = "../support/alone.rs"]
