@@ -89,6 +89,8 @@ mod manual {
     struct Security;
     #[doc = include_str!("../docs/telemetry.md")]
     struct Telemetry;
+    #[doc = include_str!("../docs/metrics.md")]
+    struct Metrics;
 }
 
 mod chain;
@@ -97,7 +99,8 @@ pub mod idempotent;
 mod key;
 mod lease;
 pub mod maintain;
-mod measure;
+pub mod measure;
+mod meter;
 #[cfg(feature = "oidc")]
 pub mod oidc;
 pub mod pubsub;

@@ -29,6 +29,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "RETENTION_SECONDS",
         "PUSHONCE_SIZING",
         "SUPPLIER_URL",
+        "PUSHONCE_METRICS",
         "PORT",
         "PUSH_AUTH",
     ] {

@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("disabled", 0),
     ("key", 0),
     ("measure", 0),
+    ("meter", 0),
     ("random", 0),
     ("task", 0),
     ("time", 0),

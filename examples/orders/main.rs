@@ -6,6 +6,7 @@
 //! | `POST /orders` | each order: attribute `po_id`, or `/po_id` in the JSON data | |
 //! | `POST /status` | each message | the messages of one order |
 //! | `GET /healthz` | | |
+//! | `GET /metrics`, where they are on | | |
 //!
 //! The effect is a POST to `SUPPLIER_URL`, if that is set, with the effect id as `idempotency-key`: a
 //! supplier that knows the key drops the repeat that no lease can exclude.
@@ -19,12 +20,14 @@
 //! | `PUSH_AUTH`: how the push token is checked, `verify`, `platform` or `none` | `none`; on Cloud Run it must be set |
 //! | `PUSH_AUDIENCE`, `PUSH_SERVICE_ACCOUNT`: the accepted audiences and the expected callers' e-mails, comma-separated | needed by `verify` and `platform` |
 //! | `PUSH_KEYS_URL`: the key server that `verify` asks, for tests | Google's |
+//! | `PUSHONCE_METRICS`: `prometheus` | no metrics |
 //! | `PORT` | 8080 |
 //! | `RUST_LOG`, `GOOGLE_CLOUD_PROJECT` | `info`; traces are logged without a project |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
 mod auth;
+mod metrics;
 mod settings;
 mod store;
 mod supplier;
@@ -61,7 +64,9 @@ async fn run() -> Result<(), BoxError> {
     pushonce::telemetry::init()?;
     let sizing = Sizing::from_env()?.enforce()?;
     let supplier = Supplier::from_env()?;
+    let metrics = metrics::from_env()?;
     let operated = store::from_env()?;
+    let operated = if metrics.is_some() { metrics::metered(operated) } else { operated };
     let store: Arc<dyn Store> = operated.clone();
     let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(sizing.lease).ttl(sizing.ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
@@ -74,7 +79,11 @@ async fn run() -> Result<(), BoxError> {
         .route("/", post(deliver).layer(layer("messages")))
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
         .route("/status", post(deliver).layer(layer("status").serialize(order())));
-    let app = auth.before(pushed).route("/healthz", get(|| async { "ok" })).with_state(supplier);
+    let app = auth
+        .before(pushed)
+        .route("/healthz", get(|| async { "ok" }))
+        .with_state(supplier)
+        .merge(metrics.unwrap_or_default());
     pushonce::serve(app).await?;
     Ok(())
 }

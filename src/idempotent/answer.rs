@@ -15,6 +15,7 @@ use super::keys::Unkeyed;
 use super::report::{self, Report};
 use crate::key::{Consumer, Key};
 use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
+use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
@@ -82,6 +83,12 @@ impl Judged {
 }
 
 impl Answering {
+    /// Of work that runs without a guard.
+    pub(super) fn measured(&self) -> Run {
+        let Config { consumer, clock, .. } = &*self.config;
+        Run::begin(consumer.as_ref().unwrap_or(&Consumer::default()), clock)
+    }
+
     fn judged(&self, result: Result<Ran<Response<Bytes>>, RunError>) -> Judged {
         let mut judged = match result {
             Ok(ran) => return self.ran(ran),
@@ -234,6 +241,7 @@ fn told(
         entity: about.entity,
         clock: &*config.clock,
     };
+    meter::count(report.consumer, verdict.outcome.name());
     report::tell(config, verdict, &report);
     response
 }

@@ -11,6 +11,7 @@ use super::report::Report;
 use super::service::IdempotentService;
 use crate::disabled::disabled;
 use crate::key::{Consumer, KeyInLogs};
+use crate::meter;
 use crate::pubsub::{KeyRule, Outcome, extract::BODY_LIMIT};
 use crate::store::record::Verb;
 use crate::store::{BoxError, Store};
@@ -241,6 +242,7 @@ impl<S> Layer<S> for IdempotentLayer {
                 "the lease is not longer than the handler may take: a duplicate may then run beside it"
             );
         }
+        self.config.consumer.iter().for_each(meter::announce);
         IdempotentService::new(inner, Arc::new(self.config.clone()), disabled().unwrap_or(false))
     }
 }

@@ -145,7 +145,10 @@ async fn guarded<S, B, R>(
     let answering = Answering { config, delivery, place, entity, lease: None, sender, buffered };
     match plan {
         Some(plan) => guard::start(plan, move |lease| handler.run(Some(lease)), answering).await,
-        None => guard::unguarded(handler.run(None), settings, answering).await,
+        None => {
+            let run = answering.measured();
+            guard::unguarded(handler.run(None), settings, run, answering).await;
+        }
     }
 }
 

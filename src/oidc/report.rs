@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::refusal::Refusal;
 use super::token::{Claims, Expected};
-use crate::measure;
+use crate::meter;
 use crate::pubsub::Outcome;
 use crate::time::{Clock, Stopwatch};
 
@@ -36,7 +36,7 @@ impl Reports {
         expected: &Expected,
         clock: &Arc<dyn Clock>,
     ) {
-        measure::unauthorized(why.reason());
+        meter::unauthorized(why.reason());
         let Some(unlogged) = self.due(why.reason(), clock) else { return };
         let audience = claims.and_then(Claims::audience).map(|text| shown(&text));
         let email = claims.and_then(Claims::email).map(shown);

@@ -18,6 +18,8 @@ mod cloud_logging;
 mod entry;
 #[cfg(feature = "telemetry")]
 mod logs;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 #[cfg(feature = "telemetry")]
 mod value;
 
@@ -25,3 +27,5 @@ mod value;
 pub use self::cloud_logging::CloudLogging;
 #[cfg(feature = "telemetry")]
 pub use self::logs::{Format, InvalidLogs, Logs, init};
+#[cfg(feature = "prometheus")]
+pub use self::prometheus::{NoPrometheus, Prometheus, prometheus};
