@@ -34,6 +34,7 @@
 //!   `Datastore`, `Redis`, `Sql` and `Bucket`; [`Cached`](store::Cached) and [`Metered`](store::Metered)
 //!   stand around any of them.
 //! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators.
+//! - [`sizing`] says whether the times of a deployment fit together; ask it before you serve.
 //! - `testing` (feature) tests a handler without Google; `contract` (feature) tests a store.
 //!
 //! # The limits

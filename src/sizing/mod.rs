@@ -109,14 +109,14 @@ impl Default for Sizing {
 }
 
 impl Sizing {
-    /// How long a claim holds its key. Default 15 minutes, [`DEFAULT_LEASE`](crate::DEFAULT_LEASE).
+    /// How long a claim holds its key. Default 15 minutes, [`DEFAULT_LEASE`].
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long a done key is remembered. Default 7 days, [`DEFAULT_TTL`](crate::DEFAULT_TTL).
+    /// How long a done key is remembered. Default 7 days, [`DEFAULT_TTL`].
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::edit::{
-    GOOD, INVOKER, PUBLISHER, SERVICE, SOURCE, changed, environment, refused, resource, resources, set,
+    DEAD, GOOD, INVOKER, PUBLISHER, SERVICE, SOURCE, SUBSCRIBER, changed, environment, expect, refused,
+    remove, resource, resources, set,
 };
 use crate::program::{check, ids};
 
@@ -79,6 +80,67 @@ fn references_are_followed_through_modules_and_what_cannot_be_is_said() {
         .map(|checked| checked["subscription"].as_str().unwrap())
         .collect();
     assert_eq!(missing, ["module.orders[\"eu\"].google_pubsub_subscription.this[0]"]);
+}
+
+/// What a local refers to is not told; but no subscription keeps its own dead letters.
+#[test]
+fn the_source_is_not_taken_for_the_subscription_of_its_dead_letters() {
+    let unclear = |plan: &mut Value| {
+        for written in plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap() {
+            if written["address"] == SOURCE {
+                written["expressions"]["topic"] = json!({"references": ["local.topic"]});
+            }
+        }
+    };
+    expect("unclear", unclear, &[]);
+    expect(
+        "unclear, and no subscription",
+        |plan| {
+            unclear(plan);
+            remove(DEAD)(plan);
+        },
+        &["dead-letter-subscription"],
+    );
+}
+
+/// Terraform writes no such plan; somebody else may.
+#[test]
+fn references_in_a_circle_end() {
+    let mut plan: Value = serde_json::from_str(include_str!("plans/nested/plan.json")).unwrap();
+    let call = &mut plan["configuration"]["root_module"]["module_calls"]["local"];
+    let circle = json!({"references": ["module.local.subscription", "module.local.other"]});
+    call["expressions"]["dead"] = circle;
+    for output in ["subscription", "other"] {
+        call["module"]["outputs"][output] = json!({"expression": {"references": ["var.dead", "var.other"]}});
+    }
+    call["expressions"]["other"] = call["expressions"]["dead"].clone();
+    let (_, report) = check(&plan, &[]);
+    assert!(ids(&report["checked"][0], "unknown").contains("dead-letter-publisher"), "{report:#}");
+}
+
+/// The number of a project may be known late, or be no number at all.
+#[test]
+fn a_member_that_is_not_known_yet_is_told_by_what_it_comes_from() {
+    for (attribute, refused, unknown) in
+        [("number", false, false), ("project_id", true, false), ("id", true, false), ("labels", false, true)]
+    {
+        let mut plan: Value = serde_json::from_str(GOOD[0].1).unwrap();
+        let grant = resource(&mut plan, SUBSCRIBER);
+        grant["values"].as_object_mut().unwrap().remove("member");
+        let change = plan["resource_changes"].as_array_mut().unwrap().iter_mut();
+        let change = change.into_iter().find(|change| change["address"] == SUBSCRIBER).unwrap();
+        change["change"]["after_unknown"]["member"] = json!(true);
+        for written in plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap() {
+            if written["address"] == SUBSCRIBER {
+                let project = "data.google_project.this";
+                written["expressions"]["member"] =
+                    json!({"references": [format!("{project}.{attribute}"), project]});
+            }
+        }
+        let (_, report) = check(&plan, &[]);
+        let found = |severity| ids(&report["checked"][0], severity).contains("source-subscriber");
+        assert_eq!((found("refused"), found("unknown")), (refused, unknown), "{attribute}");
+    }
 }
 
 /// Of an address the plan shows where it comes from, but not what is put around it.

@@ -28,7 +28,7 @@ impl Report {
 pub(crate) struct Checked {
     /// The address of the subscription in the plan; none for numbers.
     pub(crate) subscription: Option<String>,
-    sizing: Sized,
+    sizing: Times,
     numbers: Numbers,
     pub(crate) findings: Vec<Finding>,
     #[serde(skip)]
@@ -45,7 +45,7 @@ pub(crate) struct Finding {
 
 /// The fields of `tests/sizing/cases.json`.
 #[derive(Debug, Serialize)]
-struct Sized {
+struct Times {
     lease_seconds: f64,
     ttl_seconds: f64,
     request_timeout_seconds: f64,
@@ -83,7 +83,7 @@ impl Checked {
         });
         Self {
             subscription: None,
-            sizing: Sized::of(sizing),
+            sizing: Times::of(sizing),
             numbers: Numbers::of(&verdict),
             findings: findings.collect(),
             table: verdict.table().to_string(),
@@ -91,7 +91,7 @@ impl Checked {
     }
 }
 
-impl Sized {
+impl Times {
     fn of(sizing: &Sizing) -> Self {
         Self {
             lease_seconds: sizing.lease.as_secs_f64(),

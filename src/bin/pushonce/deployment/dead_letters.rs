@@ -1,6 +1,6 @@
 //! Whether dead-lettering works: its policy, its topic with a subscription, and the two grants of Pub/Sub's own account.
 
-use crate::plan::{Identity, Plan, Resource, So, Told};
+use crate::plan::{Identity, Leaf, Plan, Resource, So, Told};
 
 use super::grants::{Sought, granted};
 use super::{Found, SUBSCRIPTION, TOPIC};
@@ -14,7 +14,7 @@ pub(super) fn check(plan: &Plan, source: &Resource, found: &mut Found) {
         found.refuse("dead-letter-policy", "the subscription has no dead_letter_policy: a message that always fails comes back until it expires, and then is lost; add one");
         return;
     }
-    let topic = plan.identity(source, "/dead_letter_policy/0/dead_letter_topic", TOPIC);
+    let topic = dead_letter_topic(plan, source);
     let called = match topic {
         Identity::Planned(topic) => topic.address.clone(),
         Identity::Elsewhere(name) => name.to_owned(),
@@ -56,10 +56,18 @@ pub(super) fn check(plan: &Plan, source: &Resource, found: &mut Found) {
     ));
 }
 
+fn dead_letter_topic<'a>(plan: &'a Plan, subscription: &'a Resource) -> Identity<'a> {
+    plan.identity(subscription, "/dead_letter_policy/0/dead_letter_topic", TOPIC)
+}
+
 /// A topic without a subscription drops what is published to it.
 fn subscribed(plan: &Plan, topic: &Identity<'_>, called: &str, found: &mut Found) {
     let mut best = if matches!(topic, Identity::Planned(_)) { So::No } else { So::Untold };
     for subscription in plan.of(SUBSCRIPTION) {
+        // One whose dead letters go there is not the one that keeps them, whatever its own topic is.
+        if dead_letter_topic(plan, subscription).is(topic) == So::Yes {
+            continue;
+        }
         let so = plan.identity(subscription, "/topic", TOPIC).is(topic);
         best = best.max(so);
         if so == So::Yes {
@@ -101,17 +109,15 @@ fn agent(plan: &Plan, source: &Resource, resource: &Resource, pointer: &str, tol
         return expected.is_none_or(|expected| expected == number).into();
     }
     let leaves = plan.origins(resource, pointer).unwrap_or_default();
-    let is_agent = leaves.iter().any(|leaf| match &*leaf.kind {
-        "google_project" => leaf.attribute.as_deref() == Some("number"),
-        "google_project_service_identity" => true,
-        _ => false,
-    });
-    let is_id = leaves
-        .iter()
-        .any(|leaf| leaf.kind == "google_project" && leaf.attribute.as_deref() != Some("number"));
-    match (is_agent, is_id) {
-        (true, _) => So::Yes,
-        (false, true) => So::No,
-        (false, false) => So::Untold,
+    let projects = |attributes: &[&str]| {
+        let of = |leaf: &Leaf| leaf.attribute.as_deref().is_some_and(|name| attributes.contains(&name));
+        leaves.iter().any(|leaf| leaf.kind == "google_project" && of(leaf))
+    };
+    if projects(&["number"]) || leaves.iter().any(|leaf| leaf.kind == "google_project_service_identity") {
+        So::Yes
+    } else if projects(&["id", "name", "project_id"]) {
+        So::No
+    } else {
+        So::Untold
     }
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::address::{Part, parts};
 use super::{Call, Configured, Module, Plan, Resource};
 
-/// Modules that refer to each other in a circle are none; what goes deeper than this is not followed.
-const DEEPEST: u8 = 32;
+/// References that go in a circle are none of terraform's; after so many it is given up.
+const STEPS: u16 = 256;
 
 /// Where a value comes from in the end.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +35,8 @@ impl Plan {
             key: resource.index.as_ref(),
             for_each: &configured.for_each_expression,
         };
-        let mut leaves = Vec::new();
-        self.follow(&scope, configured.expressions.pointer(pointer)?, DEEPEST, &mut leaves)?;
+        let (mut leaves, mut left) = (Vec::new(), STEPS);
+        self.follow(&scope, configured.expressions.pointer(pointer)?, &mut left, &mut leaves)?;
         Some(leaves)
     }
 
@@ -67,8 +67,14 @@ impl Plan {
         self.module(parents)?.module_calls.get(&last.name)
     }
 
-    fn follow(&self, scope: &Scope<'_>, expression: &Value, depth: u8, into: &mut Vec<Leaf>) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
+    fn follow(
+        &self,
+        scope: &Scope<'_>,
+        expression: &Value,
+        left: &mut u16,
+        into: &mut Vec<Leaf>,
+    ) -> Option<()> {
+        *left = left.checked_sub(1)?;
         let references =
             expression.get("references").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let references: Vec<_> = references.iter().filter_map(Value::as_str).collect();
@@ -93,12 +99,18 @@ impl Plan {
                     part.key = part.key.take().or_else(|| scope.key.cloned());
                 }
             }
-            self.follow_one(scope, &parts, depth, into)?;
+            self.follow_one(scope, &parts, left, into)?;
         }
         Some(())
     }
 
-    fn follow_one(&self, scope: &Scope<'_>, parts: &[Part], depth: u8, into: &mut Vec<Leaf>) -> Option<()> {
+    fn follow_one(
+        &self,
+        scope: &Scope<'_>,
+        parts: &[Part],
+        left: &mut u16,
+        into: &mut Vec<Leaf>,
+    ) -> Option<()> {
         let name = |at: usize| parts.get(at).map(|part| part.name.clone());
         match &*parts[0].name {
             "var" => {
@@ -107,7 +119,7 @@ impl Plan {
                 let scope = Scope { module, key: own.key.as_ref(), for_each: &call.for_each_expression };
                 // A variable that is not given has its default, which is no reference.
                 let Some(given) = call.expressions.get(name(1)?) else { return Some(()) };
-                self.follow(&scope, given, depth, into)
+                self.follow(&scope, given, left, into)
             }
             "module" => {
                 let module: Vec<_> = scope.module.iter().chain(parts.get(1)).cloned().collect();
@@ -115,7 +127,7 @@ impl Plan {
                 self.follow(
                     &Scope { module: &module, key: None, for_each: &Value::Null },
                     &output.expression,
-                    depth,
+                    left,
                     into,
                 )
             }
@@ -126,8 +138,8 @@ impl Plan {
                 let mut over = super::address::parts(over.as_str()?);
                 over.last_mut()?.key = scope.key.cloned();
                 over.extend_from_slice(parts.get(2..)?);
-                let depth = depth.checked_sub(1)?;
-                self.follow_one(&Scope { for_each: &Value::Null, ..*scope }, &over, depth, into)
+                *left = left.checked_sub(1)?;
+                self.follow_one(&Scope { for_each: &Value::Null, ..*scope }, &over, left, into)
             }
             "path" | "terraform" => Some(()),
             "local" | "self" => None,
