@@ -19,17 +19,22 @@
 //!
 //! [`Push`] is one delivery, in every shape. [`ManualClock`] and [`TokioClock`] let leases and ttls
 //! pass. [`crash_window`] shows whether what a handler does bears the one repeat that no lease can
-//! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store.
+//! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store. [`PushSimulator`]
+//! is the whole subscription: backoff, ack deadline, attempts, dead letters, order.
 
 mod answer;
 mod clock;
 mod crash;
 mod push;
+mod simulator;
+mod spelling;
 
 pub use self::answer::Answer;
 pub use self::clock::{ManualClock, TokioClock};
 pub use self::crash::{CrashReport, crash_window};
 pub use self::push::Push;
+pub use self::simulator::{Attempt, DeadLetter, Ending, PushFault, PushSimulator, SimulationReport};
+pub use self::spelling::Spelling;
 
 /// Ends a test that asked for what cannot be.
 #[expect(clippy::panic, reason = "it ends a test, as an assertion does; documented where it may be called")]
