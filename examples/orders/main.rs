@@ -14,7 +14,8 @@
 //! |---|---|
 //! | `PUSHONCE_STORE`: an address as `store::connect` takes it | `memory:`, with a warning; refused on Cloud Run |
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
-//! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
+//! | `LEASE_SECONDS`, `TTL_SECONDS`, and the times of the deployment as `Sizing::from_env` reads them | 15 minutes, 7 days, what the Terraform module deploys |
+//! | `PUSHONCE_SIZING`: `warn` starts also where these times do not fit together | they are refused |
 //! | `PORT` | 8080 |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
@@ -31,9 +32,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{get, post};
+use pushonce::sizing::Sizing;
 use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
 
-use self::settings::{chain, seconds};
+use self::settings::chain;
 use self::supplier::Supplier;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -52,12 +54,11 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxError> {
-    let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
-    let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
+    let sizing = Sizing::from_env()?.enforce()?;
     let supplier = Supplier::from_env()?;
     let operated = store::from_env()?;
     let store: Arc<dyn Store> = operated.clone();
-    let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
+    let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(sizing.lease).ttl(sizing.ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
     layer("messages").check()?;
     store::reach(&*operated).await?;
