@@ -141,7 +141,7 @@ async fn a_queue_for_one_entity_runs_one_at_a_time_and_none_of_it_is_dead_letter
 #[tokio::test(start_paused = true)]
 async fn a_message_without_a_key_runs_each_time_only_where_that_is_allowed() {
     let (world, diary) = (World::new(), Diary::default());
-    let bare = || Push::json("x").id("m-1").unwrapped_without_metadata();
+    let bare = || Push::json(&serde_json::json!({ "po": "1" })).id("m-1").unwrapped_without_metadata();
     let allowed = app(diary.noting(Duration::ZERO), world.layer().allow_unguarded());
     let mut simulator = PushSimulator::new(allowed)
         .retry_policy(secs(10), secs(600))

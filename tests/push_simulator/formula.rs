@@ -14,6 +14,8 @@ use axum::routing::post;
 use pushonce::testing::{PushSimulator, SimulationReport};
 use pushonce::{Outcome, attribute};
 use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::world::{World, app, order, secs};
 
@@ -86,9 +88,10 @@ impl Run {
             let fails = runs.fetch_add(1, Ordering::SeqCst) < failures;
             if fails { StatusCode::BAD_GATEWAY } else { StatusCode::OK }
         });
-        for _ in 0..numbers.holders_ahead.min(1) {
-            dying(app(post(std::future::pending::<()>), layer()), numbers.holders_ahead, lease).await;
-        }
+        // Their work goes on until this run is over, so that the next one finds no work of theirs.
+        let (_running, over) = watch::channel(());
+        let holding = post(async move || drop(over.clone().changed().await));
+        dying(app(holding, layer()), numbers.holders_ahead, lease).await;
         let retention = secs(numbers.retention_seconds).max(secs(31 * 24 * 60 * 60));
         PushSimulator::new(app(handler, layer()))
             .retry_policy(secs(numbers.min_backoff_seconds), secs(numbers.max_backoff_seconds))
@@ -106,18 +109,17 @@ impl Run {
 /// Holders that claim the key one after the other, each at the moment in which the lease before it lapses,
 /// and of which nothing is heard again. The first has claimed when this returns.
 async fn dying(app: Router, holders: u64, lease: Duration) {
-    let claims = async move |number: u64| {
-        let push = order(&format!("dead-{number}"), "po-1");
-        // Its process is gone as far as anybody can see: the work is never done, and nobody waits.
-        let _ = tokio::time::timeout(Duration::ZERO, push.send(&app)).await;
-    };
-    claims(0).await;
-    tokio::spawn(async move {
-        for number in 1..holders {
-            tokio::time::sleep(lease).await;
-            claims(number).await;
-        }
-    });
+    let start = Instant::now();
+    for number in 0..holders {
+        let sent = order(&format!("dead-{number}"), "po-1").send(&app);
+        let claims = async move {
+            tokio::time::sleep_until(start + lease * u32::try_from(number).unwrap()).await;
+            sent.await;
+        };
+        tokio::spawn(claims);
+    }
+    // Nothing here waits but for the claims after the first.
+    tokio::task::yield_now().await;
 }
 
 /// How often the layer said that the key is held.

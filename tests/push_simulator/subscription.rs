@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
+use pushonce::sizing::Sizing;
 use pushonce::testing::{Ending, Push, PushFault, PushSimulator};
 
 use crate::world::{answering, bare, endings, secs, sent};
@@ -23,6 +24,22 @@ async fn the_delays_double_from_the_minimum_to_the_maximum() {
     let numbers: Vec<_> = report.of("m-1").map(|attempt| attempt.number).collect();
     assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
     assert_eq!((report.acked.len(), report.dead_letters.len(), report.elapsed), (0, 1, secs(2430)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sizing_sets_all_that_is_the_subscriptions() {
+    let sizing = Sizing::default().max_delivery_attempts(7).min_backoff(secs(20)).ack_deadline(secs(30));
+    let report = bare(&[500]).sizing(&sizing).publish(m("m-1")).run().await;
+    assert_eq!(sent(&report, "m-1"), [0, 20, 60, 140, 300, 620, 1220].map(secs), "{report}");
+    assert_eq!(report.dead_letters[0].attempts, 7);
+
+    let hangs = || Router::new().route("/", post(std::future::pending::<()>));
+    let mut simulator = PushSimulator::new(hangs()).sizing(&sizing);
+    let report = simulator.publish(m("m-1")).run_for(secs(31)).await;
+    assert_eq!(endings(&report, "m-1"), [Ending::Deadline], "{report}");
+    let mut simulator = bare(&[500]).sizing(&sizing.retention(secs(600)));
+    let report = simulator.publish(m("m-1")).run().await;
+    assert_eq!((report.expired.len(), report.elapsed), (1, secs(600)), "{report}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::PushSimulator;
 use super::fault::PushFault;
+use crate::sizing::Sizing;
 use crate::testing::{Push, impossible};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -56,6 +57,15 @@ impl<S> PushSimulator<S> {
             impossible(format_args!("{:?} names no subscription", self.subscription.settings.subscription));
         }
         self
+    }
+
+    /// The retry policy, ack deadline, dead-letter policy and retention that a deployment is sized for. The
+    /// layer's own times are set on the layer.
+    pub fn sizing(self, sizing: &Sizing) -> Self {
+        self.retry_policy(sizing.min_backoff, sizing.max_backoff)
+            .ack_deadline(sizing.ack_deadline)
+            .dead_letter_after(sizing.max_delivery_attempts)
+            .retention(sizing.retention)
     }
 
     /// The `retry_policy`: the k-th nack of a message is followed by the delay minimum · 2^(k-1), at most
