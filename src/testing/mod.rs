@@ -19,20 +19,33 @@
 //!
 //! [`Push`] is one delivery, in every shape. [`ManualClock`] and [`TokioClock`] let leases and ttls
 //! pass. [`crash_window`] shows whether what a handler does bears the one repeat that no lease can
+<<<<<<< HEAD
 //! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store. [`PushSimulator`]
 //! is the whole subscription: backoff, ack deadline, attempts, dead letters, order.
+=======
+//! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store. `KeyServer` (with
+//! the feature `oidc`) signs the tokens of pushes.
+>>>>>>> h-oidc
 
 mod answer;
 mod clock;
 mod crash;
+#[cfg(feature = "oidc")]
+mod key_server;
 mod push;
+#[cfg(feature = "oidc")]
+mod signing;
 mod simulator;
 mod spelling;
 
 pub use self::answer::Answer;
 pub use self::clock::{ManualClock, TokioClock};
 pub use self::crash::{CrashReport, crash_window};
+#[cfg(feature = "oidc")]
+pub use self::key_server::KeyServer;
 pub use self::push::Push;
+#[cfg(feature = "oidc")]
+pub use self::signing::Claims;
 pub use self::simulator::{Attempt, DeadLetter, Ending, PushFault, PushSimulator, SimulationReport};
 pub use self::spelling::Spelling;
 
