@@ -6,5 +6,6 @@ mod faults;
 mod formula;
 mod ordering;
 mod subscription;
+mod tokens;
 mod wire;
 mod world;

@@ -71,8 +71,8 @@ use crate::time::Clock as _;
 /// feature `test-util`) backoffs of minutes and leases pass at once, and the same
 /// [`seed`](Self::seed) gives the same report. Give [`TokioClock`] to the store and to the layer, so
 /// that leases pass with it. Paused time jumps whenever nothing but timers is left to wait for, also
-/// while an answer is on its way over a socket: a service that calls real servers is to be tested
-/// with time that runs, and with settings in milliseconds.
+/// while an answer is on its way over a socket: for a service that calls real servers there is
+/// [`real_io`](Self::real_io).
 ///
 /// Setters come first, then [`publish`](Self::publish) and [`run`](Self::run), as often as you like.
 ///
@@ -170,6 +170,7 @@ where
                 return self.report();
             }
             let wake = self.subscription.wake().unwrap_or(end).min(end).saturating_sub(now);
+            let _jump = (self.subscription.settings.real_io && self.in_flight.is_empty()).then(Jump::begin);
             tokio::select! {
                 biased;
                 Some(ended) = self.in_flight.next() => self.ended(ended),
@@ -236,6 +237,22 @@ where
             self.subscription.nacked(message, now);
         }
         (attempt.ended, attempt.ending, attempt.answer) = (Some(now), ending, answer);
+    }
+}
+
+/// Paused time, until it is dropped.
+struct Jump(());
+
+impl Jump {
+    fn begin() -> Self {
+        tokio::time::pause();
+        Self(())
+    }
+}
+
+impl Drop for Jump {
+    fn drop(&mut self) {
+        tokio::time::resume();
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) struct Settings {
     pub(super) ordered: bool,
     pub(super) outstanding: usize,
     pub(super) reordering: Duration,
+    pub(super) real_io: bool,
     pub(super) delivery_limit: usize,
 }
 
@@ -40,6 +41,7 @@ impl Default for Settings {
             ordered: false,
             outstanding: 1000,
             reordering: Duration::ZERO,
+            real_io: false,
             delivery_limit: 100_000,
         }
     }
@@ -191,6 +193,19 @@ impl<S> PushSimulator<S> {
     /// the same report, as far as the service itself draws nothing. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.subscription.rng = seed;
+        self
+    }
+
+    /// For a service that does real I/O: time runs while a push is unanswered, and is paused, so that it
+    /// jumps, only while none is. The test's own time must run: `#[tokio::test]`, on one thread, without
+    /// `start_paused`. Times are then exact to some milliseconds, and a report is not the same twice.
+    ///
+    /// What the service still does in the background when no push is unanswered sees time jump.
+    ///
+    /// # Panics
+    /// The run does, where time is paused already or the runtime has several threads.
+    pub fn real_io(mut self) -> Self {
+        self.subscription.settings.real_io = true;
         self
     }
 
