@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::routing::post;
-use pushonce::testing::PushSimulator;
+use pushonce::testing::{PushFault, PushSimulator};
 use pushonce::{Ack, Delivery, Outcome, attribute};
 
 use crate::world::{Diary, World, answering, app, order, outcomes, secs};
@@ -93,7 +93,7 @@ async fn a_redriven_dead_letter_is_a_new_message_and_the_same_order() {
         let mut source = PushSimulator::new(app(diary.noting(secs(0)), layer()))
             .retry_policy(secs(10), secs(600))
             .dead_letter_after(5)
-            .fault_rate(pushonce::testing::PushFault::LostAnswer, 1.0);
+            .fault_rate(PushFault::LostAnswer, 1.0);
         let report = source.publish(order("m-1", "po-1")).run().await;
         assert_eq!((report.dead_letters.len(), diary.read().len()), (1, 1), "{report}");
         let mut redrive = PushSimulator::new(app(diary.noting(secs(0)), layer()));

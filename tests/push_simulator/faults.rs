@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use pushonce::Outcome;
-use pushonce::testing::{Ending, PushFault, PushSimulator};
+use pushonce::testing::{Ending, PushFault, PushSimulator, SimulationReport};
 
 use crate::world::{Diary, World, app, bare, endings, order, outcomes, secs, sent};
 
 /// One message whose first delivery has a fault, and a handler that takes a second.
-async fn first(fault: PushFault) -> (pushonce::testing::SimulationReport, usize) {
+async fn first(fault: PushFault) -> (SimulationReport, usize) {
     let (world, diary) = (World::new(), Diary::default());
     let mut simulator = PushSimulator::new(app(diary.noting(secs(1)), world.layer()))
         .retry_policy(secs(10), secs(600))

@@ -167,7 +167,7 @@ async fn with_the_attempts_needed_nothing_healthy_is_dead_lettered_also_with_the
 async fn with_the_attempts_needed_nothing_healthy_is_dead_lettered_whatever_the_delays() {
     for case in cases() {
         let numbers = &case.sizing;
-        for seed in 0..20 {
+        for seed in 0..10 {
             let factor = numbers.floor_ratio..=2.0;
             let run = Run { factor, attempts: case.needed, failures: numbers.real_failures, seed };
             let report = run.of(numbers).await;

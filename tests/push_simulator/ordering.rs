@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::routing::post;
 use pushonce::testing::{Ending, Push, PushFault, PushSimulator, SimulationReport};
-use pushonce::{Delivery, Lease, Outcome};
+use pushonce::{Delivery, History, Lease, Outcome};
 
 use crate::world::{Diary, World, app, bare, endings, order, outcomes, secs, sent};
 
@@ -90,7 +90,7 @@ async fn effects(ordered: bool, seed: u64) -> (Vec<String>, SimulationReport) {
     let noted = diary.clone();
     let handler = post(async move |lease: Lease, delivery: Delivery| {
         let runs = match lease.history() {
-            pushonce::History::Failed { runs } => runs,
+            History::Failed { runs } => runs,
             _ => 0,
         };
         if runs < 2 {

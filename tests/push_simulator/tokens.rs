@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use pushonce::oidc::PushAuthLayer;
+use pushonce::sizing::Sizing;
 use pushonce::store::{Memory, Metered, Totals};
-use pushonce::testing::{Claims, KeyServer, PushSimulator, TokioClock};
+use pushonce::testing::{Attempt, Claims, KeyServer, PushSimulator, TokioClock};
 use pushonce::{IdempotentLayer, Outcome, attribute};
 
 use crate::world::{Diary, app, order, outcomes, secs};
@@ -38,7 +39,7 @@ impl Service {
     fn subscription(&self, email: &str) -> PushSimulator<Router> {
         let (keys, claims) = (self.keys.clone(), Claims::new(AUDIENCE, email));
         PushSimulator::new(self.app.clone())
-            .sizing(&pushonce::sizing::Sizing::default())
+            .sizing(&Sizing::default())
             .token(move |_| keys.token(&claims))
             .real_io()
     }
@@ -104,7 +105,7 @@ async fn while_the_key_server_is_down_pushes_are_nacked_and_none_is_lost_to_it()
     // Half an hour: eight attempts of twelve.
     let report = simulator.run_for(secs(30 * 60)).await;
     assert_eq!(report.open.len(), 20, "{report}");
-    let refused = |attempt: &pushonce::testing::Attempt| {
+    let refused = |attempt: &Attempt| {
         attempt
             .answer
             .as_ref()
