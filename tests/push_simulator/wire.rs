@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 
 use crate::world::{World, app, outcomes, secs};
 
+type Seen = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
 /// A service that fails all pushes and keeps them.
-fn keeping() -> (Router, Arc<Mutex<Vec<(HeaderMap, Bytes)>>>) {
-    let seen = Arc::<Mutex<Vec<_>>>::default();
+fn keeping() -> (Router, Seen) {
+    let seen = Seen::default();
     let kept = seen.clone();
     let route = post(async move |headers: HeaderMap, body: Bytes| {
         kept.lock().unwrap().push((headers, body));

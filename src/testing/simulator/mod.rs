@@ -86,11 +86,13 @@ pub struct PushSimulator<S> {
     service: S,
     subscription: Subscription,
     faults: Faults,
-    token: Option<Box<dyn FnMut(&Push) -> String + Send>>,
+    token: Option<Token>,
     clock: TokioClock,
     deliveries: Vec<Attempt>,
     in_flight: FuturesUnordered<BoxFuture<'static, Delivered>>,
 }
+
+type Token = Box<dyn FnMut(&Push) -> String + Send>;
 
 impl<S> PushSimulator<S> {
     /// A subscription whose endpoint is this service, with Pub/Sub's defaults. Its time begins now, with the
