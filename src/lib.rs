@@ -66,6 +66,8 @@ mod manual {
     struct Failures;
     #[doc = include_str!("../docs/cloud-run.md")]
     struct CloudRun;
+    #[doc = include_str!("../docs/sizing.md")]
+    struct Sizing;
     #[doc = include_str!("../docs/write-a-store.md")]
     struct WriteAStore;
     #[doc = include_str!("../docs/comparison.md")]

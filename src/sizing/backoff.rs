@@ -64,10 +64,9 @@ fn log2_ceil(value: u128) -> u32 {
     value.next_power_of_two().trailing_zeros()
 }
 
-/// A share that cannot be meant is refused by a rule; until then it counts as the nearest that can.
+/// A share that cannot be meant is refused by a rule; until then it counts as the nearest that can, NaN as none.
 fn millionths(share: f64) -> u128 {
-    // The larger of a number and NaN is the number.
-    (share * 1e6).round().max(1.0).min(1e6) as u128
+    (share * 1e6).round().clamp(1.0, 1e6) as u128
 }
 
 fn duration(time: u128) -> Duration {

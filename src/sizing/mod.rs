@@ -37,7 +37,7 @@ use std::time::Duration;
 
 pub use self::environment::InvalidVariable;
 pub use self::rules::{Finding, Rule, Severity};
-pub use self::verdict::{InvalidSizing, Verdict};
+pub use self::verdict::{InvalidSizing, Table, Verdict};
 
 use crate::verbs::{DEFAULT_LEASE, DEFAULT_TTL};
 

@@ -84,6 +84,11 @@ impl Verdict {
         self.findings.iter().any(|finding| finding.severity() == Severity::Refused)
     }
 
+    /// The numbers as text, without the findings.
+    pub fn table(&self) -> Table<'_> {
+        Table(self)
+    }
+
     pub(super) fn checked(self) -> Result<Self, InvalidSizing> {
         if self.is_refused() { Err(InvalidSizing { verdict: Box::new(self) }) } else { Ok(self) }
     }
@@ -99,10 +104,25 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)?;
+        for finding in &self.findings {
+            writeln!(f, "{:<8} {finding}", finding.severity())?;
+        }
+        f.write_str(if self.is_refused() { "The sizing is refused." } else { "The sizing fits." })
+    }
+}
+
+/// The numbers of a verdict, each on a line with what it is. Made by [`Verdict::table`].
+#[derive(Debug)]
+pub struct Table<'a>(&'a Verdict);
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = self.0;
         let Sizing { holders_ahead, floor_ratio, real_failures, max_delivery_attempts: set, .. } =
-            self.sizing;
-        let s = &self.sizing;
-        let spare = match self.spare() {
+            verdict.sizing;
+        let s = &verdict.sizing;
+        let spare = match verdict.spare() {
             spare @ 0.. => format!("{spare} to spare"),
             missing => format!("{} too few", missing.unsigned_abs()),
         };
@@ -117,38 +137,39 @@ impl fmt::Display for Verdict {
             ("retention", Seconds(s.retention).to_string(), String::new()),
             (
                 "a key is held for",
-                Seconds(self.window()).to_string(),
+                Seconds(verdict.window()).to_string(),
                 format!("holders ahead: {holders_ahead}"),
             ),
             (
                 "attempts burned meanwhile",
-                Count(self.burned()).to_string(),
+                Count(verdict.burned()).to_string(),
                 format!(
                     "if delays are {floor_ratio} as long as they should be; {} if they are exact",
-                    Count(self.burned_exact())
+                    Count(verdict.burned_exact())
                 ),
             ),
             (
                 "attempts needed",
-                Count(self.needed()).to_string(),
+                Count(verdict.needed()).to_string(),
                 format!("those, the one that works, real failures: {real_failures}"),
             ),
             ("attempts set", set.to_string(), spare),
-            ("taken over within", Seconds(self.taken_over()).to_string(), "if the holder crashed".to_owned()),
+            (
+                "taken over within",
+                Seconds(verdict.taken_over()).to_string(),
+                "if the holder crashed".to_owned(),
+            ),
             (
                 "last attempt",
-                Seconds(self.last_attempt()).to_string(),
+                Seconds(verdict.last_attempt()).to_string(),
                 "after the first, at the earliest".to_owned(),
             ),
-            ("all attempts take", Seconds(self.all_attempts()).to_string(), "at the longest".to_owned()),
+            ("all attempts take", Seconds(verdict.all_attempts()).to_string(), "at the longest".to_owned()),
         ] {
             let line = format!("{what:<30} {number:<14} {why}");
             writeln!(f, "{}", line.trim_end())?;
         }
-        for finding in &self.findings {
-            writeln!(f, "{:<8} {finding}", finding.severity())?;
-        }
-        f.write_str(if self.is_refused() { "The sizing is refused." } else { "The sizing fits." })
+        Ok(())
     }
 }
 

@@ -102,3 +102,18 @@ fn the_defaults_are_the_first_case_and_those_of_the_layer() {
     assert_eq!((sizing.lease, sizing.ttl), (pushonce::DEFAULT_LEASE, pushonce::DEFAULT_TTL));
     assert_eq!((sizing.holders_ahead, sizing.floor_ratio, sizing.real_failures), (1, 0.5, 1));
 }
+
+#[test]
+fn the_manual_has_the_table() {
+    let manual = include_str!("../../docs/sizing.md");
+    let tabled = cases().into_iter().filter(|case| case.name.starts_with("table:"));
+    let missing = tabled.filter(|case| {
+        let Numbers { lease_seconds, min_backoff_seconds, max_backoff_seconds, .. } = case.sizing;
+        let Case { burned_exact, burned, needed, .. } = case;
+        let row = format!(
+            "| {lease_seconds} | {min_backoff_seconds}..{max_backoff_seconds} | {burned_exact} | {burned} | {needed}"
+        );
+        !manual.contains(&row)
+    });
+    assert_eq!(missing.map(|case| case.name).collect::<Vec<_>>(), [""; 0]);
+}
