@@ -67,8 +67,8 @@ use crate::time::Clock as _;
 ///
 /// # Time
 ///
-/// It waits by tokio's clock. In a test with paused time (`start_paused = true`, which needs tokio's
-/// feature `test-util`) backoffs of minutes and leases pass at once, and the same
+/// It waits by tokio's clock. In a test with paused time (`start_paused = true`; this feature turns
+/// tokio's `test-util` on) backoffs of minutes and leases pass at once, and the same
 /// [`seed`](Self::seed) gives the same report. Give [`TokioClock`] to the store and to the layer, so
 /// that leases pass with it. Paused time jumps whenever nothing but timers is left to wait for, also
 /// while an answer is on its way over a socket: for a service that calls real servers there is
