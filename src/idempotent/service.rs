@@ -174,12 +174,11 @@ impl Push {
         let (bytes, buffered) =
             body::read(body, config.limits).await.map_err(|error| (error.into(), None))?;
         let delivery = Delivery::decode(headers, bytes).map_err(|error| (error.into(), None))?;
-        span::read(span, headers, &delivery);
-        match Keys::of(config, &delivery) {
-            Ok(keys) => {
-                keys.iter().for_each(|keys| span::keyed(span, &keys.place.key));
-                Ok(Self { delivery, keys, buffered })
-            }
+        let keys = Keys::of(config, &delivery);
+        let key = keys.as_ref().ok().and_then(|keys| keys.as_ref()).map(|keys| &keys.place.key);
+        span::read(span, headers, &delivery, key);
+        match keys {
+            Ok(keys) => Ok(Self { delivery, keys, buffered }),
             Err(refusal) => Err((refusal, Some(delivery))),
         }
     }
