@@ -67,6 +67,8 @@ mod manual {
     struct Failures;
     #[doc = include_str!("../docs/cloud-run.md")]
     struct CloudRun;
+    #[doc = include_str!("../docs/sizing.md")]
+    struct Sizing;
     #[doc = include_str!("../docs/write-a-store.md")]
     struct WriteAStore;
     #[doc = include_str!("../docs/comparison.md")]
@@ -82,8 +84,17 @@ mod manual {
     struct Trips;
     #[doc = include_str!("../docs/metrics.md")]
     struct Metrics;
+    #[doc = include_str!("../docs/costs.md")]
+    struct Costs;
+    #[doc = include_str!("../docs/runbook.md")]
+    struct Runbook;
+    #[doc = include_str!("../docs/security.md")]
+    struct Security;
+    #[doc = include_str!("../docs/telemetry.md")]
+    struct Telemetry;
 }
 
+mod chain;
 mod disabled;
 pub mod idempotent;
 mod key;
@@ -109,7 +120,7 @@ pub mod verbs;
 
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
-pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
+pub use self::key::{Consumer, IntoKey, InvalidKey, Key, KeyInLogs};
 pub use self::lease::{
     AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
     TimedOut,

@@ -143,3 +143,9 @@ const WORK_BUCKETS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
 /// Fine where it becomes dangerous. The first counts the leases that had lapsed.
 const LEFT_BUCKETS: &[f64] = &[0.0, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 3600.0];
+
+/// Counts a request that was refused for its token.
+#[cfg(feature = "oidc")]
+pub(crate) fn unauthorized(reason: &'static str) {
+    metrics::counter!(UNAUTHORIZED.name, "reason" => reason).increment(1);
+}

@@ -21,9 +21,17 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "K_SERVICE",
         "LEASE_SECONDS",
         "TTL_SECONDS",
+        "REQUEST_TIMEOUT_SECONDS",
+        "ACK_DEADLINE_SECONDS",
+        "MIN_BACKOFF_SECONDS",
+        "MAX_BACKOFF_SECONDS",
+        "MAX_DELIVERY_ATTEMPTS",
+        "RETENTION_SECONDS",
+        "PUSHONCE_SIZING",
         "SUPPLIER_URL",
         "PUSHONCE_METRICS",
         "PORT",
+        "PUSH_AUTH",
     ] {
         command.env_remove(read);
     }
@@ -69,7 +77,9 @@ async fn orders_refuses_a_number_that_is_none() {
     for bad in ["ten", "1.5", "-1", "15m"] {
         refused(&[("LEASE_SECONDS", bad)], "`LEASE_SECONDS` is").await;
     }
-    refused(&[("LEASE_SECONDS", "0")], "`lease` is 0ns: expected at least a millisecond").await;
+    for name in ["LEASE_SECONDS", "RETENTION_SECONDS", "MAX_DELIVERY_ATTEMPTS"] {
+        refused(&[(name, "0")], &format!("`{name}` is \"0\": expected ")).await;
+    }
     refused(&[("TTL_SECONDS", "99999999999999")], "`ttl` is").await;
     for bad in ["http", "65536", "-1"] {
         refused(&[("PORT", bad)], "`PORT` is").await;
@@ -81,6 +91,15 @@ async fn orders_refuses_to_run_unguarded_on_cloud_run() {
     let service = [("K_SERVICE", "orders"), ("PUSHONCE_STORE", "memory:"), ("PUSHONCE_DISABLED", "1")];
     refused(&service, "`PUSHONCE_DISABLED` is set where `K_SERVICE` is").await;
     refused(&[("PUSHONCE_DISABLED", "maybe")], "`PUSHONCE_DISABLED` is \"maybe\"").await;
+}
+
+// What the feature can check is in tests/orders_auth.rs; without it there is nothing that could.
+#[cfg(not(feature = "oidc"))]
+#[tokio::test]
+async fn orders_refuses_to_check_tokens_that_it_cannot_check() {
+    for mode in ["verify", "platform"] {
+        refused(&[("PUSH_AUTH", mode)], "needs the feature `oidc`").await;
+    }
 }
 
 #[tokio::test]
@@ -151,27 +170,67 @@ async fn orders_serves_its_metrics_where_it_is_told_to_and_nowhere_else() {
 }
 
 #[tokio::test]
+async fn orders_refuses_times_that_do_not_fit_together() {
+    let wrong = [("LEASE_SECONDS", "300"), ("MAX_DELIVERY_ATTEMPTS", "7"), ("TTL_SECONDS", "3600")];
+    for finding in [
+        "lease: lease is 300 s: expected more than request_timeout, 570 s",
+        "attempts: max_delivery_attempts is 7: expected at least 8",
+        "(a warning) ttl: ttl is 3600 s",
+    ] {
+        refused(&wrong, finding).await;
+    }
+    for bad in ["off", "error", "1"] {
+        refused(&[("PUSHONCE_SIZING", bad)], "`PUSHONCE_SIZING` is").await;
+        refused(&[wrong[0], ("PUSHONCE_SIZING", bad)], "expected `warn` or nothing").await;
+    }
+    // A switch for the rules is none for what cannot be read.
+    refused(&[("PUSHONCE_SIZING", "warn"), ("ACK_DEADLINE_SECONDS", "10s")], "`ACK_DEADLINE_SECONDS` is")
+        .await;
+}
+
+#[tokio::test]
+async fn orders_starts_with_times_that_do_not_fit_where_it_is_told_to_and_warns_of_each() {
+    let wrong = [("LEASE_SECONDS", "3"), ("TTL_SECONDS", "600"), ("PUSHONCE_SIZING", "warn")];
+    let log = until_it_listens(&wrong).await;
+    for finding in ["lease is 3 s", "lease + ttl is 603 s", "ttl is 600 s"] {
+        let lines = log.iter().filter(|line| line.contains("WARN") && line.contains(finding));
+        assert_eq!(lines.count(), 1, "{finding}: {log:#?}");
+    }
+}
+
+#[tokio::test]
 async fn orders_starts_where_nothing_is_wrong() {
     let service = [
         ("K_SERVICE", "orders"),
         ("PUSHONCE_STORE", "memory:"),
         ("PUSHONCE_DISABLED", "off"),
+        ("PUSH_AUTH", "none"),
         ("LEASE_SECONDS", "900"),
         ("TTL_SECONDS", ""),
+        ("MAX_DELIVERY_ATTEMPTS", "10"),
         ("SUPPLIER_URL", "http://supplier:8080/orders"),
     ];
-    let mut child = program("orders", &service).stdout(Stdio::piped()).spawn().expect("it starts");
+    let log = until_it_listens(&service).await;
+    assert!(!log.iter().any(|line| line.contains("WARN")), "{log:#?}");
+}
+
+/// Starts `orders`, and gives its log up to where it listens.
+async fn until_it_listens(variables: &[(&str, &str)]) -> Vec<String> {
+    let mut child = program("orders", variables).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut log = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let mut lines = Vec::new();
     let listening = async {
         while let Some(line) = log.next_line().await.expect("a log of text") {
-            if line.contains("listening") {
+            lines.push(line);
+            if lines.last().is_some_and(|line| line.contains("listening")) {
                 return true;
             }
         }
         false
     };
-    assert!(tokio::time::timeout(LIMIT, listening).await.expect("it says that it listens"));
+    assert!(tokio::time::timeout(LIMIT, listening).await.expect("it starts or ends"), "it does not listen");
     child.kill().await.expect("it runs");
+    lines
 }
 
 #[tokio::test]

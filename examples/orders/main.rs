@@ -15,35 +15,41 @@
 //! |---|---|
 //! | `PUSHONCE_STORE`: an address as `store::connect` takes it | `memory:`, with a warning; refused on Cloud Run |
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
-//! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
+//! | `LEASE_SECONDS`, `TTL_SECONDS`, and the times of the deployment as `Sizing::from_env` reads them | 15 minutes, 7 days, what the Terraform module deploys |
+//! | `PUSHONCE_SIZING`: `warn` starts also where these times do not fit together | they are refused |
+//! | `PUSH_AUTH`: how the push token is checked, `verify`, `platform` or `none` | `none`; on Cloud Run it must be set |
+//! | `PUSH_AUDIENCE`, `PUSH_SERVICE_ACCOUNT`: the accepted audiences and the expected callers' e-mails, comma-separated | needed by `verify` and `platform` |
+//! | `PUSH_KEYS_URL`: the key server that `verify` asks, for tests | Google's |
 //! | `PUSHONCE_METRICS`: `prometheus` | no metrics |
 //! | `PORT` | 8080 |
+//! | `RUST_LOG`, `GOOGLE_CLOUD_PROJECT` | `info`; traces are logged without a project |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1.
 
+mod auth;
 mod metrics;
 mod settings;
 mod store;
 mod supplier;
 
 use std::error::Error;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{get, post};
+use pushonce::sizing::Sizing;
 use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
 
-use self::settings::{chain, seconds};
+use self::auth::Auth;
+use self::settings::chain;
 use self::supplier::Supplier;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal()).init();
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -55,26 +61,26 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxError> {
-    let lease = seconds("LEASE_SECONDS", pushonce::DEFAULT_LEASE)?;
-    let ttl = seconds("TTL_SECONDS", pushonce::DEFAULT_TTL)?;
+    pushonce::telemetry::init()?;
+    let sizing = Sizing::from_env()?.enforce()?;
     let supplier = Supplier::from_env()?;
     let metrics = metrics::from_env()?;
     let operated = store::from_env()?;
     let operated = if metrics.is_some() { metrics::metered(operated) } else { operated };
     let store: Arc<dyn Store> = operated.clone();
-    let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
+    let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(sizing.lease).ttl(sizing.ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
     layer("messages").check()?;
+    let auth = Auth::from_env()?;
     store::reach(&*operated).await?;
 
     let order = || attribute("po_id").or(json_pointer("/po_id"));
-    let app = Router::new()
+    let pushed = Router::new()
         .route("/", post(deliver).layer(layer("messages")))
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
-        .route("/status", post(deliver).layer(layer("status").serialize(order())))
-        .route("/healthz", get(|| async { "ok" }))
-        .with_state(supplier)
-        .merge(metrics.unwrap_or_default());
+        .route("/status", post(deliver).layer(layer("status").serialize(order())));
+    let app = auth.before(pushed).route("/healthz", get(|| async { "ok" })).with_state(supplier);
+    let app = app.merge(metrics.unwrap_or_default());
     pushonce::serve(app).await?;
     Ok(())
 }

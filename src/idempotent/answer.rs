@@ -32,6 +32,8 @@ pub(super) struct Answering {
     pub(super) delivery: Delivery,
     /// Where its key stands; `None` for a message without one.
     pub(super) place: Option<Arc<Place>>,
+    /// Where the entity of `serialize` stands, if there is one.
+    pub(super) entity: Option<Arc<Place>>,
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
@@ -52,8 +54,9 @@ impl Reply<Response<Bytes>> for Answering {
         let Judged { verdict, response, answered, error } = self.judged(result);
         let about = About {
             key: self.place.as_ref().map(|place| &place.key),
+            entity: self.entity.as_ref().map(|place| &place.key),
             delivery: Some(&self.delivery),
-            fence: self.lease.as_ref().map(Lease::fence),
+            lease: self.lease.as_ref(),
             answered,
         };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
@@ -209,8 +212,9 @@ pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Deliv
 #[derive(Clone, Copy, Default)]
 struct About<'a> {
     key: Option<&'a Key>,
+    entity: Option<&'a Key>,
     delivery: Option<&'a Delivery>,
-    fence: Option<u64>,
+    lease: Option<&'a Lease>,
     answered: Option<StatusCode>,
 }
 
@@ -232,9 +236,12 @@ fn told(
         consumer: config.consumer.as_ref().unwrap_or(&unnamed),
         key: about.key,
         delivery: about.delivery,
+        lease: about.lease,
         error,
+        entity: about.entity,
+        clock: &*config.clock,
     };
     meter::count(report.consumer, verdict.outcome.name());
-    report::tell(config, verdict, &report, about.fence);
+    report::tell(config, verdict, &report);
     response
 }

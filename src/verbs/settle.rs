@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::pending::Pending;
 use super::plan::{Plan, Ran, Reply};
 use super::watch::{End, unhurt};
+use crate::chain::chain_about;
 use crate::lease::planted::{Fault, planted};
 use crate::lease::{Claim, Commit, Entry, Op, Panicked, RunError, Shutdown, TimedOut, Why, claim_limit};
 use crate::meter::Run;
@@ -172,7 +173,7 @@ pub(super) async fn through(claim: &mut Claim, op: &Op) -> Commit {
             Err(error) => error,
         };
         let key = &claim.place().key;
-        tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
+        tracing::warn!(%key, error = chain_about(key, &error), "the end of the work is not stored yet");
         Box::pin(tokio::time::sleep(random::jitter(nap))).await;
         nap = (nap * 2).min(SLOWEST);
     }

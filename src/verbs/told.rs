@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::plan::{Plan, Ran, Reply};
 use super::watch::unhurt;
+use crate::chain::chain_about;
 use crate::key::Key;
 use crate::lease::{AfterCommit, CommitError, Lease, Place, RunError, Skip};
 use crate::meter;
@@ -49,14 +50,20 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
         meter::count(key.consumer(), outcome(&result, lost));
         match &result {
             Ok(Ran { uncertain: Some(why), .. }) => {
-                tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
+                // In full, however the key is written elsewhere: somebody has to look into it.
+                tracing::error!(
+                    event = "uncertain",
+                    key = key.shown(),
+                    ?why,
+                    "done, but not recorded: it may run again"
+                );
                 unhurt(|| drop(hook.inspect(|hook| hook(key))));
             }
             Err(RunError::Work(error)) if error.is::<AfterCommit>() => {
-                tracing::error!(event = "ran", %key, error = &**error as &(dyn std::error::Error + 'static), "committed; what was to follow is not done");
+                tracing::error!(event = "ran", %key, error = chain_about(key, &**error), "committed; what was to follow is not done");
             }
             Err(error) if lost => {
-                tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");
+                tracing::error!(event = "lost", %key, error = chain_about(key, error), "begun, and never run again");
             }
             _ => {}
         }
