@@ -33,7 +33,8 @@
 //! - [`store`] has the port, [`connect`](store::connect), [`Memory`](store::Memory), and behind features
 //!   `Datastore`, `Redis`, `Sql` and `Bucket`; [`Cached`](store::Cached) and [`Metered`](store::Metered)
 //!   stand around any of them.
-//! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators.
+//! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators,
+//!   and [`measure`] names the metrics.
 //! - [`sizing`] says whether the times of a deployment fit together; ask it before you serve.
 //! - `testing` (feature) tests a handler without Google; `contract` (feature) tests a store.
 //!

@@ -62,12 +62,12 @@ pub(crate) fn unauthorized(reason: &'static str) {
 pub(crate) fn trip(operation: usize, result: usize, time: Duration) {
     let Some(listener) = listener() else { return };
     unhurt(|| {
-        let known = handles(listener, |handles| handles.trips.clone());
-        let meters = known.unwrap_or_else(|| {
-            made(listener, |handles| {
-                handles.trips.get_or_insert_with(|| Arc::new(TripMeters::made())).clone()
-            })
-        });
+        let made = |handles: &mut Handles| {
+            let meters = Arc::new(TripMeters::made());
+            handles.trips = Some(meters.clone());
+            meters
+        };
+        let meters = handle(listener, |handles| handles.trips.clone(), made);
         meters.counts[operation][result].increment(1);
         meters.times[operation].record(time);
     });
@@ -135,20 +135,15 @@ fn of(consumer: &Consumer) -> Option<Arc<Meters>> {
         let known = handles.consumers.get(consumer);
         known.or_else(|| handles.consumers.get(&OTHERS).filter(|_| full)).cloned()
     };
-    unhurt(|| {
-        handles(listener, found).unwrap_or_else(|| {
-            made(listener, |handles| {
-                found(handles).unwrap_or_else(|| {
-                    // The last place is for all that come later.
-                    let last = handles.consumers.len() + 1 >= CONSUMERS;
-                    let consumer = if last { &*OTHERS } else { consumer };
-                    let meters = Arc::new(Meters::made(consumer));
-                    handles.consumers.insert(consumer.clone(), meters.clone());
-                    meters
-                })
-            })
-        })
-    })
+    let made = |handles: &mut Handles| {
+        // The last place is for all that come later.
+        let last = handles.consumers.len() + 1 >= CONSUMERS;
+        let consumer = if last { &*OTHERS } else { consumer };
+        let meters = Arc::new(Meters::made(consumer));
+        handles.consumers.insert(consumer.clone(), meters.clone());
+        meters
+    };
+    unhurt(|| handle(listener, found, made))
 }
 
 /// The recorder of this thread, by its address; `None` where there is none.
@@ -165,20 +160,26 @@ fn listener() -> Option<usize> {
     })
 }
 
-/// Looks for a handle that this recorder gave.
-fn handles<T>(listener: usize, find: impl FnOnce(&Handles) -> Option<T>) -> Option<T> {
-    let handles = HANDLES.read().unwrap_or_else(PoisonError::into_inner);
-    if handles.listener == listener { find(&handles) } else { None }
-}
-
-/// Makes one, of this recorder, which is told of all metrics first if it is new.
-fn made<T>(listener: usize, make: impl FnOnce(&mut Handles) -> T) -> T {
+/// A handle that this recorder has given, or gives now. A new recorder is told first what there is.
+fn handle<T>(
+    listener: usize,
+    find: impl Fn(&Handles) -> Option<T>,
+    make: impl FnOnce(&mut Handles) -> T,
+) -> T {
+    let known = HANDLES.read().unwrap_or_else(PoisonError::into_inner);
+    if known.listener == listener
+        && let Some(found) = find(&known)
+    {
+        return found;
+    }
+    drop(known);
     let mut handles = HANDLES.write().unwrap_or_else(PoisonError::into_inner);
     if handles.listener != listener {
         *handles = Handles { listener, ..Handles::default() };
         measure::ALL.iter().for_each(describe);
     }
-    make(&mut handles)
+    // Somebody else may have made it meanwhile.
+    find(&handles).unwrap_or_else(|| make(&mut handles))
 }
 
 /// A recorder that panics must hurt nobody's work.

@@ -110,6 +110,66 @@ async fn orders_refuses_a_supplier_that_it_cannot_speak_to() {
 }
 
 #[tokio::test]
+async fn orders_refuses_metrics_that_it_cannot_serve() {
+    refused(&[("PUSHONCE_METRICS", "statsd")], "`PUSHONCE_METRICS` is \"statsd\": expected `prometheus`")
+        .await;
+    if !cfg!(feature = "prometheus") {
+        refused(&[("PUSHONCE_METRICS", "prometheus")], "switch on the feature `prometheus`").await;
+    }
+}
+
+/// What `orders` with these variables answers to a push and then to a GET of `/metrics`.
+#[cfg(feature = "prometheus")]
+async fn scraped(variables: &[(&str, &str)]) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut child = program("orders", variables).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut log = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let listening = async {
+        loop {
+            let line = log.next_line().await.expect("a log of text").expect("it listens before it ends");
+            // Whatever colours and fields the log has: the address ends the line.
+            if let Some((_, port)) = line.rsplit_once("0.0.0.0:").filter(|_| line.contains("listening")) {
+                return port.chars().take_while(char::is_ascii_digit).collect::<String>();
+            }
+        }
+    };
+    let port: u16 =
+        tokio::time::timeout(LIMIT, listening).await.expect("it listens").parse().expect("a port");
+    let body = r#"{"message":{"messageId":"m-1"},"subscription":"s"}"#;
+    let push = format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let scrape = "GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".to_owned();
+    let mut answers = String::new();
+    for request in [push, scrape] {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let answered = tokio::time::timeout(LIMIT, stream.read_to_string(&mut answers)).await;
+        answered.expect("in time").expect("text");
+    }
+    child.kill().await.expect("it runs");
+    answers
+}
+
+#[cfg(feature = "prometheus")]
+#[tokio::test]
+async fn orders_serves_its_metrics_where_it_is_told_to_and_nowhere_else() {
+    let on = scraped(&[("PUSHONCE_METRICS", "prometheus")]).await;
+    for line in [
+        "pushonce-outcome: ran",
+        "content-type: text/plain; version=0.0.4",
+        "pushonce_deliveries_total{consumer=\"messages\",outcome=\"ran\"} 1",
+        "pushonce_deliveries_total{consumer=\"orders\",outcome=\"uncertain\"} 0",
+        "pushonce_store_trips_total{operation=\"create\",result=\"made\"} 1",
+    ] {
+        assert!(on.contains(line), "{line} is not in {on}");
+    }
+    let off = scraped(&[]).await;
+    assert!(off.contains("HTTP/1.1 404") && !off.contains("pushonce_deliveries"), "{off}");
+}
+
+#[tokio::test]
 async fn orders_refuses_times_that_do_not_fit_together() {
     let wrong = [("LEASE_SECONDS", "300"), ("MAX_DELIVERY_ATTEMPTS", "7"), ("TTL_SECONDS", "3600")];
     for finding in [

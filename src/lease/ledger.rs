@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::machine::higher;
 use super::status::Status;
 use super::{Commit, Note, Place, TRIES, pause};
+use crate::chain::chain_about;
 use crate::key::{Consumer, Key, hex, join};
 use crate::store::record::{Record, State, Verb};
 use crate::store::{Filter, Maintain, Page, Standing, StoreError, Stored, Swap};
@@ -175,7 +176,7 @@ impl Entry {
         let short = |name: &Option<Arc<str>>| name.clone().filter(|name| name.len() <= NAME_LIMIT);
         let uncertain = Uncertain {
             consumer: key.consumer().to_string(),
-            key: if hashed { hex(&Sha256::digest(key.to_string())) } else { key.text().to_owned() },
+            key: if hashed { hex(&Sha256::digest(key.in_full())) } else { key.text().to_owned() },
             hashed,
             why,
             at: micros(clock.wall()),
@@ -199,7 +200,7 @@ impl Entry {
         };
         tracing::warn!(
             key = %self.key,
-            error = &failed as &dyn std::error::Error,
+            error = chain_about(&self.key, &failed),
             "the entry of an uncertain key is not written: the log is its ledger"
         );
     }

@@ -14,7 +14,7 @@ use pushonce::testing::TokioClock;
 use pushonce::{Clock, IdempotentLayer, IntoKey as _, Store, drain, lock};
 
 use crate::process;
-use crate::samples::{sample_of, samples};
+use crate::samples::{Sample, sample_of, samples};
 use crate::world::{World, app, push};
 
 fn alone(name: &str, body: impl Future<Output = ()>) {
@@ -107,7 +107,7 @@ fn consumers_that_are_too_many_are_counted_together() {
             lock((format!("tenant-{n}"), "k"), &store).run(async { Ok(()) }).await.unwrap();
         }
         let text = recorder.render();
-        let ran = |(name, labels, value): &(String, Vec<(String, String)>, f64)| {
+        let ran = |Sample { name, labels, value }: &Sample| {
             let ran = labels.iter().any(|(_, value)| value == "ran") && name == "pushonce_deliveries_total";
             ran.then_some(*value)
         };

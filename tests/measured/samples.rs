@@ -17,16 +17,23 @@ pub(crate) fn sample(name: &str, labels: &[(&str, &str)]) -> f64 {
 pub(crate) fn sample_of(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
     let mut wanted: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     wanted.sort();
-    let found = samples(text).into_iter().find(|(found, labels, _)| {
-        let mut labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let found = samples(text).into_iter().find(|sample| {
+        let labels = sample.labels.iter();
+        let mut labels: Vec<_> = labels.map(|(name, value)| format!("{name}=\"{value}\"")).collect();
         labels.sort();
-        found == name && labels == wanted
+        sample.name == name && labels == wanted
     });
-    found.map_or(0.0, |(_, _, value)| value)
+    found.map_or(0.0, |sample| sample.value)
 }
 
-/// Name, labels and value of each sample in a text of Prometheus.
-pub(crate) fn samples(text: &str) -> Vec<(String, Vec<(String, String)>, f64)> {
+/// A line of Prometheus' text.
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) value: f64,
+}
+
+pub(crate) fn samples(text: &str) -> Vec<Sample> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
@@ -38,7 +45,11 @@ pub(crate) fn samples(text: &str) -> Vec<(String, Vec<(String, String)>, f64)> {
                 let (name, value) = label.split_once('=').expect("a label");
                 (name.to_owned(), value.trim_matches('"').to_owned())
             });
-            (name.to_owned(), labels.collect(), value.parse().expect("a number"))
+            Sample {
+                name: name.to_owned(),
+                labels: labels.collect(),
+                value: value.parse().expect("a number"),
+            }
         })
         .collect()
 }

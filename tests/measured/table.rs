@@ -8,7 +8,7 @@ use http::Request;
 use pushonce::measure::{ALL, CONSUMERS, Kind, OPERATIONS, OTHERS, OUTCOMES, RESULTS};
 use pushonce::{Consumer, IdempotentLayer};
 
-use crate::samples::{RECORDER, samples};
+use crate::samples::{RECORDER, Sample, samples};
 use crate::world::{World, app, push, send};
 
 const DOC: &str = include_str!("../../docs/metrics.md");
@@ -66,8 +66,8 @@ async fn what_comes_out_has_the_names_and_labels_of_the_table_and_says_nothing_o
         ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).map(str::to_owned)
     };
     let ours = samples(&text);
-    assert!(ours.iter().any(|(name, ..)| name == "pushonce_work_seconds_count"), "{text}");
-    for (name, labels, _) in ours {
+    assert!(ours.iter().any(|sample| sample.name == "pushonce_work_seconds_count"), "{text}");
+    for Sample { name, labels, .. } in ours {
         let metric = table.get(&*name).copied().or_else(|| table.get(&*of_histogram(&name)?).copied());
         let metric = metric.unwrap_or_else(|| panic!("{name} is not in the table"));
         let labels: Vec<_> = labels.into_iter().map(|(name, _)| name).filter(|name| name != "le").collect();

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use pushonce::store::chaos::{Fault, On};
-use pushonce::{Misuse, RunError, Store, at_most_once, lock, mutex, outcome_of};
+use pushonce::{Lease, Misuse, RunError, Store, at_most_once, lock, mutex, outcome_of};
 
 use crate::samples::{listen, outcomes, times};
 use crate::world::World;
@@ -43,6 +43,30 @@ async fn each_run_of_a_verb_is_counted_once_by_the_name_that_a_layer_gives_it() 
     // The re-entrant ones never came to the store.
     assert_eq!(times("pushonce_claim_seconds", "verbs"), 6);
     assert_eq!(times("pushonce_work_seconds", "verbs"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_with_a_transaction_of_its_own_is_counted_by_what_became_of_that() {
+    listen();
+    let World { store, chaos, .. } = World::new();
+    // Takes the completion, and commits nothing.
+    let work = || {
+        let store = store.clone();
+        move |lease: Lease| async move {
+            drop(lease.completion(&store).await?);
+            Ok(())
+        }
+    };
+    let key = |text: &'static str| ("transacted", text);
+    let rolled_back = lock(key("a"), &store).run_with(work()).await;
+    let misused = mutex(key("b"), &store).run_with(work()).await;
+    chaos.always(On::Any, Fault::Fail);
+    chaos.next(On::Claim, Fault::Stall(std::time::Duration::ZERO));
+    let unknown = lock(key("c"), &store).run_with(work()).await;
+    chaos.heal();
+    assert_eq!([&rolled_back, &misused, &unknown].map(named), ["failed", "misuse", "unavailable"]);
+    assert_eq!(outcomes("transacted"), [("failed", 1), ("unavailable", 1), ("misuse", 1)]);
+    assert_eq!(times("pushonce_complete_seconds", "transacted"), 3);
 }
 
 #[tokio::test]
