@@ -232,6 +232,10 @@ variable "memory_mib" {
     condition     = var.memory_mib >= 2 * var.body_budget_mib
     error_message = "The layer buffers bodies of ${var.body_budget_mib} MiB, and ${var.memory_mib} MiB of memory are less than twice that. Give more memory, or lower the layer's body_budget and body_budget_mib with it."
   }
+  validation {
+    condition     = var.memory_mib >= 512 || (!var.detached_work && var.execution_environment == "gen1")
+    error_message = "Cloud Run takes less than 512 MiB only in gen1, and not with CPU that is always on."
+  }
 }
 
 variable "body_budget_mib" {

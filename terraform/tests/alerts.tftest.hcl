@@ -1,18 +1,19 @@
 # The alerts: which there are, what they look at, and that each links its heading of the runbook.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "all_of_them_each_with_its_link" {
+  command = plan
   variables {
     runbook_url           = "https://example.com/runbook.md"
     notification_channels = ["projects/shop-prod/notificationChannels/1"]
@@ -36,6 +37,8 @@ run "all_of_them_each_with_its_link" {
 }
 
 run "metrics_units_and_thresholds" {
+  command = plan
+
   assert {
     condition = { for key, alert in google_monitoring_alert_policy.metric : key => [
       regex("subscription_id = \"([^\"]+)\"", alert.conditions[0].condition_threshold[0].filter)[0],
@@ -63,6 +66,7 @@ run "metrics_units_and_thresholds" {
 }
 
 run "events_of_the_log" {
+  command = plan
   variables {
     max_delivery_attempts = 20
   }
@@ -85,6 +89,7 @@ run "events_of_the_log" {
 }
 
 run "across_projects_each_alert_is_where_its_subscription_is" {
+  command = plan
   variables {
     dead_letter_project               = "shop-letters"
     notification_channels             = ["projects/shop-prod/notificationChannels/1"]
@@ -102,6 +107,7 @@ run "across_projects_each_alert_is_where_its_subscription_is" {
 }
 
 run "none_if_not_wanted" {
+  command = plan
   variables {
     alerts = false
   }

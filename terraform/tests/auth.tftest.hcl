@@ -1,18 +1,20 @@
 # Who may push: the two modes, and what is refused.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "platform_by_default" {
+  command = plan
+
   assert {
     condition = (
       one([for env in google_cloud_run_v2_service.this.template[0].containers[0].env : env.value if env.name == "PUSH_AUTH"]) == "platform"
@@ -31,6 +33,7 @@ run "platform_by_default" {
 }
 
 run "another_audience_is_another_everywhere" {
+  command = plan
   variables {
     audience       = "orders"
     more_audiences = ["https://orders-abc-ew.a.run.app"]
@@ -47,6 +50,7 @@ run "another_audience_is_another_everywhere" {
 }
 
 run "verify_with_a_grant_to_all" {
+  command = plan
   variables {
     auth   = "verify"
     public = "all-users"
@@ -63,6 +67,7 @@ run "verify_with_a_grant_to_all" {
 }
 
 run "verify_without_a_grant_to_all" {
+  command = plan
   variables {
     auth   = "verify"
     public = "check-disabled"

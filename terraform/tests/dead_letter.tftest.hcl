@@ -1,18 +1,20 @@
 # A dead letter is kept.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "the_topic_has_a_subscription_that_never_expires" {
+  command = plan
+
   assert {
     condition     = google_pubsub_subscription.dead_letter.topic == google_pubsub_topic.dead_letter.id
     error_message = "it is on the dead-letter topic"

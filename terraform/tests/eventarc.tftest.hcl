@@ -1,22 +1,22 @@
 # An Eventarc trigger instead of the subscription.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "a_trigger_and_no_subscription_of_ours" {
+  command = plan
   variables {
-    trigger               = "eventarc"
-    path                  = "/orders"
-    eventarc_subscription = "none" # as above
+    trigger = "eventarc"
+    path    = "/orders"
   }
 
   assert {
@@ -73,6 +73,20 @@ run "its_subscription_is_brought_to_our_numbers" {
       "--max-delivery-attempts=12",
     ])
     error_message = local.eventarc_settings
+  }
+}
+
+run "or_left_as_it_is" {
+  command = plan
+
+  variables {
+    trigger               = "eventarc"
+    eventarc_subscription = "none"
+  }
+
+  assert {
+    condition     = length(terraform_data.eventarc_subscription) == 0
+    error_message = "not by gcloud"
   }
 }
 

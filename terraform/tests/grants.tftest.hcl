@@ -1,18 +1,20 @@
 # Each grant: to whom, what, and on what.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "the_push_account_invokes_the_service_and_nobody_else" {
+  command = plan
+
   assert {
     condition = (
       google_cloud_run_v2_service_iam_member.push_invoker.role == "roles/run.invoker"
@@ -28,6 +30,8 @@ run "the_push_account_invokes_the_service_and_nobody_else" {
 }
 
 run "pubsub_may_dead_letter" {
+  command = plan
+
   assert {
     condition = (
       google_pubsub_topic_iam_member.dead_letter_publisher.role == "roles/pubsub.publisher"
@@ -47,6 +51,7 @@ run "pubsub_may_dead_letter" {
 }
 
 run "across_projects_the_agent_is_that_of_the_subscription" {
+  command = plan
   variables {
     dead_letter_project = "shop-letters"
   }
@@ -67,6 +72,8 @@ run "across_projects_the_agent_is_that_of_the_subscription" {
 }
 
 run "the_service_reads_its_own_database_only" {
+  command = plan
+
   assert {
     condition = (
       google_project_iam_member.datastore_user[0].role == "roles/datastore.user"
@@ -82,6 +89,8 @@ run "the_service_reads_its_own_database_only" {
 }
 
 run "no_token_creator_by_default" {
+  command = plan
+
   assert {
     condition     = length(google_service_account_iam_member.push_token_creator) == 0
     error_message = "not granted unless asked for"
@@ -89,6 +98,7 @@ run "no_token_creator_by_default" {
 }
 
 run "token_creator_on_the_push_account_if_asked_for" {
+  command = plan
   variables {
     grant_token_creator = true
   }
@@ -104,6 +114,7 @@ run "token_creator_on_the_push_account_if_asked_for" {
 }
 
 run "a_secret_is_read_by_the_service" {
+  command = plan
   variables {
     store_secret = "projects/shop-prod/secrets/redis-address"
   }

@@ -1,18 +1,19 @@
 # The subscription, and that the service is told the same numbers.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "wrapped_by_default_with_all_that_a_push_needs" {
+  command = plan
   variables {
     path = "/orders"
   }
@@ -48,6 +49,7 @@ run "wrapped_by_default_with_all_that_a_push_needs" {
 }
 
 run "unwrapped_brings_the_metadata" {
+  command = plan
   variables {
     payload = "unwrapped"
   }
@@ -59,6 +61,7 @@ run "unwrapped_brings_the_metadata" {
 }
 
 run "filter_and_ordering_are_passed_on" {
+  command = plan
   variables {
     filter   = "attributes.kind = \"order\""
     ordering = true
@@ -71,6 +74,7 @@ run "filter_and_ordering_are_passed_on" {
 }
 
 run "a_topic_that_exists_is_taken" {
+  command = plan
   variables {
     topic = "projects/elsewhere/topics/orders"
   }
@@ -82,6 +86,7 @@ run "a_topic_that_exists_is_taken" {
 }
 
 run "service_and_subscription_have_the_same_numbers" {
+  command = plan
   variables {
     lease_seconds           = 700
     ttl_seconds             = 800000

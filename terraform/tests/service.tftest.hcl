@@ -1,18 +1,20 @@
 # The service: CPU, memory, probes, ingress, environment.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "defaults" {
+  command = plan
+
   assert {
     condition     = google_cloud_run_v2_service.this.template[0].containers[0].resources[0].cpu_idle == true && google_cloud_run_v2_service.this.template[0].containers[0].resources[0].startup_cpu_boost == true
     error_message = "CPU while a request is active"
@@ -48,6 +50,7 @@ run "defaults" {
 }
 
 run "detached_work_keeps_the_cpu" {
+  command = plan
   variables {
     detached_work = true
   }
@@ -59,6 +62,7 @@ run "detached_work_keeps_the_cpu" {
 }
 
 run "no_image_keeps_the_one_that_runs" {
+  command = plan
   variables {
     image = null
   }
@@ -77,6 +81,7 @@ run "no_image_keeps_the_one_that_runs" {
 }
 
 run "internal" {
+  command = plan
   variables {
     ingress = "internal"
     network = { network = "default", subnetwork = "default" }
@@ -119,6 +124,16 @@ run "a_lower_budget_needs_less" {
     condition     = google_cloud_run_v2_service.this.template[0].containers[0].resources[0].limits.memory == "256Mi"
     error_message = "memory"
   }
+}
+
+run "always_on_cpu_needs_512_mib" {
+  command = plan
+  variables {
+    memory_mib      = 256
+    body_budget_mib = 128
+    detached_work   = true
+  }
+  expect_failures = [var.memory_mib]
 }
 
 run "a_number_cannot_be_set_beside_the_module" {

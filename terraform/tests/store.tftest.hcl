@@ -1,18 +1,20 @@
 # The store: a database of our own, or an address, or a secret.
 
 mock_provider "google" {
-  source = "./tests/mocks"
+  source          = "./tests/mocks"
+  override_during = plan
 }
 
 variables {
-  project    = "shop-prod"
-  region     = "europe-west1"
-  image      = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
-  name       = "orders"
-  ttl_policy = "none" # an apply with made-up resources must not run gcloud
+  project = "shop-prod"
+  region  = "europe-west1"
+  image   = "europe-west1-docker.pkg.dev/shop-prod/images/orders@sha256:00"
+  name    = "orders"
 }
 
 run "a_database_in_datastore_mode" {
+  command = plan
+
   assert {
     condition = (
       google_firestore_database.keys[0].type == "DATASTORE_MODE"
@@ -37,6 +39,7 @@ run "a_database_in_datastore_mode" {
 }
 
 run "unprotected_it_goes_with_a_destroy" {
+  command = plan
   variables {
     deletion_protection = false
     database_location   = "eur3"
@@ -50,9 +53,6 @@ run "unprotected_it_goes_with_a_destroy" {
 
 run "the_ttl_policy_by_gcloud" {
   command = plan
-  variables {
-    ttl_policy = "gcloud"
-  }
 
   assert {
     condition     = length(terraform_data.ttl_policy) == 1 && length(google_firestore_field.expires_at) == 0
@@ -61,6 +61,7 @@ run "the_ttl_policy_by_gcloud" {
 }
 
 run "the_ttl_policy_by_terraform" {
+  command = plan
   variables {
     ttl_policy = "terraform"
   }
@@ -78,6 +79,12 @@ run "the_ttl_policy_by_terraform" {
 }
 
 run "no_ttl_policy" {
+  command = plan
+
+  variables {
+    ttl_policy = "none"
+  }
+
   assert {
     condition     = length(terraform_data.ttl_policy) == 0 && length(google_firestore_field.expires_at) == 0
     error_message = "none"
@@ -85,6 +92,7 @@ run "no_ttl_policy" {
 }
 
 run "an_address_instead" {
+  command = plan
   variables {
     store = "redis://10.0.0.3:6379"
   }
@@ -100,6 +108,7 @@ run "an_address_instead" {
 }
 
 run "a_secret_instead" {
+  command = plan
   variables {
     store_secret         = "projects/shop-prod/secrets/redis-address"
     store_secret_version = "3"
