@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate trips bench demo lint deps msrv deny clean
+.PHONY: help test functional simulate trips bench demo terraform lint deps msrv deny clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,13 +41,18 @@ bench: ## runs the benchmarks, with the servers
 demo: ## shows real-shaped pushes at the memory store, with the default features
 	$(CARGO) run --example demo
 
+# TFCHECK names the folder of the offline provider, for where there is no registry; PUSHONCE_BIN the program
+# that is to read the plans too.
+terraform: ## validates, tests, plans and applies the Terraform module, and mistakes that must be refused
+	functional/terraform/check
+
 lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) fmt --check
 	$(CARGO) clippy --no-default-features -- -D warnings
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \

@@ -1,0 +1,76 @@
+# The service `orders` of this repository, deployed: `terraform init && terraform apply`.
+
+terraform {
+  required_version = ">= 1.9"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = ">= 6.50, < 9.0"
+    }
+  }
+}
+
+variable "project" {
+  description = "The project's id."
+  type        = string
+}
+
+variable "region" {
+  description = "The region."
+  type        = string
+  default     = "europe-west1"
+}
+
+variable "image" {
+  description = "The image of the Dockerfile at the root of this repository, by digest."
+  type        = string
+}
+
+variable "supplier_url" {
+  description = "Where each order is sent, as http://host:port/path. Without it nothing is sent."
+  type        = string
+  default     = null
+}
+
+variable "email" {
+  description = "Who is told of an alert. Without it alerts only open incidents."
+  type        = string
+  default     = null
+}
+
+provider "google" {
+  project = var.project
+  region  = var.region
+}
+
+resource "google_monitoring_notification_channel" "email" {
+  count = var.email == null ? 0 : 1
+
+  display_name = "orders"
+  type         = "email"
+  labels       = { email_address = var.email }
+}
+
+module "orders" {
+  source = "../.."
+
+  project = var.project
+  region  = var.region
+  image   = var.image
+
+  name                  = "orders"
+  path                  = "/orders"
+  environment           = var.supplier_url == null ? {} : { SUPPLIER_URL = var.supplier_url }
+  notification_channels = google_monitoring_notification_channel.email[*].name
+}
+
+output "orders" {
+  description = "What to publish to, where dead letters are, and the numbers."
+  value = {
+    topic                    = module.orders.topic
+    service_uri              = module.orders.service_uri
+    dead_letter_subscription = module.orders.dead_letter_subscription
+    needed_attempts          = module.orders.sizing.needed
+  }
+}
