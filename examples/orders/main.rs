@@ -17,8 +17,10 @@
 //! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
 //! | `PORT` | 8080 |
 //!
-//! A variable that cannot be meant ends the start with one line and code 1.
+//! A variable that cannot be meant ends the start with one line and code 1. `orders healthcheck` asks
+//! `GET /healthz` of the service that runs on `PORT`, and ends with code 0 or 1.
 
+mod health;
 mod settings;
 mod store;
 mod supplier;
@@ -38,8 +40,12 @@ use self::supplier::Supplier;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+fn main() -> ExitCode {
+    health::asked().unwrap_or_else(serve)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn serve() -> ExitCode {
     tracing_subscriber::fmt().with_ansi(std::io::stdout().is_terminal()).init();
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
