@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 /// No start, and no demo, takes longer: a program that hangs fails its test.
@@ -24,6 +24,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "TTL_SECONDS",
         "SUPPLIER_URL",
         "PORT",
+        "PUSH_AUTH",
     ] {
         command.env_remove(read);
     }
@@ -83,6 +84,15 @@ async fn orders_refuses_to_run_unguarded_on_cloud_run() {
     refused(&[("PUSHONCE_DISABLED", "maybe")], "`PUSHONCE_DISABLED` is \"maybe\"").await;
 }
 
+// What the feature can check is in tests/orders_auth.rs; without it there is nothing that could.
+#[cfg(not(feature = "oidc"))]
+#[tokio::test]
+async fn orders_refuses_to_check_tokens_that_it_cannot_check() {
+    for mode in ["verify", "platform"] {
+        refused(&[("PUSH_AUTH", mode)], "needs the feature `oidc`").await;
+    }
+}
+
 #[tokio::test]
 async fn orders_refuses_a_supplier_that_it_cannot_speak_to() {
     for bad in ["https://u:pa55w0rd@supplier/", "supplier", "ftp://supplier"] {
@@ -96,6 +106,7 @@ async fn orders_starts_where_nothing_is_wrong() {
         ("K_SERVICE", "orders"),
         ("PUSHONCE_STORE", "memory:"),
         ("PUSHONCE_DISABLED", "off"),
+        ("PUSH_AUTH", "none"),
         ("LEASE_SECONDS", "900"),
         ("TTL_SECONDS", ""),
         ("SUPPLIER_URL", "http://supplier:8080/orders"),
@@ -139,6 +150,13 @@ async fn the_healthcheck_tells_a_service_that_runs_from_one_that_does_not() {
     };
     let port = tokio::time::timeout(LIMIT, listening).await.expect("it says that it listens");
     assert_eq!(healthcheck(&port).await, (Some(0), "orders: healthy".to_owned()));
+    // Under the name, too, that is asked from outside of Cloud Run.
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).await.expect("it listens");
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("ok"), "{answer}");
     child.kill().await.expect("it runs");
     let (code, line) = healthcheck(&port).await;
     assert_eq!(code, Some(1), "{line}");

@@ -5,7 +5,7 @@
 //! | `POST /` | each message | |
 //! | `POST /orders` | each order: attribute `po_id`, or `/po_id` in the JSON data | |
 //! | `POST /status` | each message | the messages of one order |
-//! | `GET /healthz` | | |
+//! | `GET /healthz`, and `GET /health` from outside of Cloud Run, which keeps the first to itself | | |
 //!
 //! The effect is a POST to `SUPPLIER_URL`, if that is set, with the effect id as `idempotency-key`: a
 //! supplier that knows the key drops the repeat that no lease can exclude.
@@ -15,11 +15,15 @@
 //! | `PUSHONCE_STORE`: an address as `store::connect` takes it | `memory:`, with a warning; refused on Cloud Run |
 //! | `SUPPLIER_URL`: `http://host:port/path` | nothing is sent |
 //! | `LEASE_SECONDS`, `TTL_SECONDS` | 15 minutes, 7 days |
+//! | `PUSH_AUTH`: how the push token is checked, `verify`, `platform` or `none` | `none`; on Cloud Run it must be set |
+//! | `PUSH_AUDIENCE`, `PUSH_SERVICE_ACCOUNT`: the accepted audiences and the expected callers' e-mails, comma-separated | needed by `verify` and `platform` |
+//! | `PUSH_KEYS_URL`: the key server that `verify` asks, for tests | Google's |
 //! | `PORT` | 8080 |
 //!
 //! A variable that cannot be meant ends the start with one line and code 1. `orders healthcheck` asks
 //! `GET /healthz` of the service that runs on `PORT`, and ends with code 0 or 1.
 
+mod auth;
 mod health;
 mod settings;
 mod store;
@@ -35,6 +39,7 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use pushonce::{Ack, Delivery, Failure, IdempotentLayer, Lease, Store, attribute, json_pointer};
 
+use self::auth::Auth;
 use self::settings::{chain, seconds};
 use self::supplier::Supplier;
 
@@ -66,16 +71,17 @@ async fn run() -> Result<(), BoxError> {
     let layer = |consumer| IdempotentLayer::new(consumer, store.clone()).lease(lease).ttl(ttl);
     // A router panics on a layer that cannot work; asked first, it says why. All three have these settings.
     layer("messages").check()?;
+    let auth = Auth::from_env()?;
     store::reach(&*operated).await?;
 
     let order = || attribute("po_id").or(json_pointer("/po_id"));
-    let app = Router::new()
+    let pushed = Router::new()
         .route("/", post(deliver).layer(layer("messages")))
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
-        .route("/status", post(deliver).layer(layer("status").serialize(order())))
-        .route("/healthz", get(|| async { "ok" }))
-        .with_state(supplier);
-    pushonce::serve(app).await?;
+        .route("/status", post(deliver).layer(layer("status").serialize(order())));
+    let health = || get(|| async { "ok" });
+    let app = auth.before(pushed).route("/healthz", health()).route("/health", health());
+    pushonce::serve(app.with_state(supplier)).await?;
     Ok(())
 }
 

@@ -4,6 +4,9 @@
 # 3 GB, the crates that a build has fetched, and the logs. `make clean` removes it with the rest.
 # shellcheck shell=bash disable=SC2034 # what is not used here is used by those who read it
 
+# In a mount namespace of its own, so that nothing stays mounted, whatever ends it: one could not delete target/.
+if [[ -z ${PUSHONCE_MOUNTS:-} && $(id -u) == 0 ]]; then PUSHONCE_MOUNTS=own exec unshare --mount -- "$0" "$@"; fi
+
 ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 PLACE=${PUSHONCE_IMAGES:-$ROOT/target/image}
 TOOLCHAIN=$(rustc --print sysroot)

@@ -19,17 +19,26 @@
 //!
 //! [`Push`] is one delivery, in every shape. [`ManualClock`] and [`TokioClock`] let leases and ttls
 //! pass. [`crash_window`] shows whether what a handler does bears the one repeat that no lease can
-//! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store.
+//! exclude. [`Chaos`](crate::store::chaos::Chaos) makes every other fault of a store. `KeyServer` (with
+//! the feature `oidc`) signs the tokens of pushes.
 
 mod answer;
 mod clock;
 mod crash;
+#[cfg(feature = "oidc")]
+mod key_server;
 mod push;
+#[cfg(feature = "oidc")]
+mod signing;
 
 pub use self::answer::Answer;
 pub use self::clock::{ManualClock, TokioClock};
 pub use self::crash::{CrashReport, crash_window};
+#[cfg(feature = "oidc")]
+pub use self::key_server::KeyServer;
 pub use self::push::Push;
+#[cfg(feature = "oidc")]
+pub use self::signing::Claims;
 
 /// Ends a test that asked for what cannot be.
 #[expect(clippy::panic, reason = "it ends a test, as an assertion does; documented where it may be called")]
