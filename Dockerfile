@@ -6,7 +6,7 @@
 # For a service of your own, copy this file and .dockerignore beside its Cargo.toml, and
 #   1. name its program: `--bins` in place of `--examples`, `--bin NAME` of `--example ${EXAMPLE}`,
 #   2. copy it from where cargo puts it: target/release/NAME,
-#   3. give your package's features to FEATURES, the Datastore store being pushonce's `datastore`.
+#   3. give FEATURES what your package has, if anything, and let .dockerignore pass what its build reads.
 #
 # For production name both bases by digest, so that a build is one that was tried:
 #   --build-arg RUST_IMAGE=rust@sha256:.. --build-arg RUNTIME_IMAGE=gcr.io/distroless/cc-debian12@sha256:..
