@@ -6,7 +6,8 @@ mod example;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 /// No start, and no demo, takes longer: a program that hangs fails its test.
@@ -231,6 +232,87 @@ async fn until_it_listens(variables: &[(&str, &str)]) -> Vec<String> {
     assert!(tokio::time::timeout(LIMIT, listening).await.expect("it starts or ends"), "it does not listen");
     child.kill().await.expect("it runs");
     lines
+}
+
+/// `orders healthcheck` on this port: the code it ends with, and its one line.
+async fn healthcheck(port: &str) -> (Option<i32>, String) {
+    let mut command = program("orders", &[("PORT", port)]);
+    command.arg("healthcheck");
+    let output = ended(command).await;
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    (output.status.code(), text.trim_end().to_owned())
+}
+
+#[tokio::test]
+async fn the_healthcheck_tells_a_service_that_runs_from_one_that_does_not() {
+    let mut child = program("orders", &[]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut log = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let listening = async {
+        loop {
+            let line = log.next_line().await.expect("a log of text").expect("it says where it listens");
+            let digits = line.split("0.0.0.0:").nth(1).filter(|_| line.contains("listening"));
+            if let Some(digits) = digits {
+                break digits.chars().take_while(char::is_ascii_digit).collect::<String>();
+            }
+        }
+    };
+    let port = tokio::time::timeout(LIMIT, listening).await.expect("it says that it listens");
+    assert_eq!(healthcheck(&port).await, (Some(0), "orders: healthy".to_owned()));
+    // Under the name, too, that is asked from outside of Cloud Run.
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).await.expect("it listens");
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("ok"), "{answer}");
+    child.kill().await.expect("it runs");
+    let (code, line) = healthcheck(&port).await;
+    assert_eq!(code, Some(1), "{line}");
+    assert!(line.starts_with("orders: not healthy: "), "{line}");
+    assert_eq!(healthcheck("http").await, (Some(1), "orders: not healthy: `PORT` is \"http\"".to_owned()));
+}
+
+/// Others may listen there: one that answers nothing, another status, no HTTP, or nothing at all.
+#[tokio::test]
+async fn the_healthcheck_takes_no_other_answer_for_a_healthy_one() {
+    let others = [
+        (Some(""), "answered \"\""),
+        (Some("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"), "503"),
+        (Some("HTTP/1.1 2000 ok\r\n\r\n"), "2000"),
+        (Some("+PONG\r\n"), "PONG"),
+        (None, "no answer within 5s"),
+    ];
+    for (answer, because) in others {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port().to_string();
+        let other = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut asked = [0; 12];
+            stream.read_exact(&mut asked).await.expect("a question");
+            assert_eq!(&asked, b"GET /healthz");
+            if let Some(answer) = answer {
+                stream.write_all(answer.as_bytes()).await.expect("sent");
+                stream.shutdown().await.expect("sent");
+            }
+            // Until the other side has enough; what nobody reads would reset the connection.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        };
+        let ((code, line), ()) = tokio::join!(healthcheck(&port), other);
+        assert_eq!(code, Some(1), "{line}");
+        assert!(line.starts_with("orders: not healthy: ") && line.contains(because), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn orders_takes_no_argument_that_it_does_not_know() {
+    for arguments in [&["health"][..], &["--help"], &["healthcheck", "now"]] {
+        let mut command = program("orders", &[]);
+        command.args(arguments);
+        let output = ended(command).await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "usage: orders [healthcheck]\n", "{arguments:?}");
+    }
 }
 
 #[tokio::test]

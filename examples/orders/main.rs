@@ -5,7 +5,7 @@
 //! | `POST /` | each message | |
 //! | `POST /orders` | each order: attribute `po_id`, or `/po_id` in the JSON data | |
 //! | `POST /status` | each message | the messages of one order |
-//! | `GET /healthz` | | |
+//! | `GET /healthz`, and `GET /health` from outside of Cloud Run, which keeps the first to itself | | |
 //! | `GET /metrics`, where they are on | | |
 //!
 //! The effect is a POST to `SUPPLIER_URL`, if that is set, with the effect id as `idempotency-key`: a
@@ -24,9 +24,11 @@
 //! | `PORT` | 8080 |
 //! | `RUST_LOG`, `GOOGLE_CLOUD_PROJECT` | `info`; traces are logged without a project |
 //!
-//! A variable that cannot be meant ends the start with one line and code 1.
+//! A variable that cannot be meant ends the start with one line and code 1. `orders healthcheck` asks
+//! `GET /healthz` of the service that runs on `PORT`, and ends with code 0 or 1.
 
 mod auth;
+mod health;
 mod metrics;
 mod settings;
 mod store;
@@ -48,8 +50,12 @@ use self::supplier::Supplier;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+fn main() -> ExitCode {
+    health::asked().unwrap_or_else(serve)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn serve() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -79,9 +85,11 @@ async fn run() -> Result<(), BoxError> {
         .route("/", post(deliver).layer(layer("messages")))
         .route("/orders", post(deliver).layer(layer("orders").key(order())))
         .route("/status", post(deliver).layer(layer("status").serialize(order())));
+    let health = || get(|| async { "ok" });
     let app = auth
         .before(pushed)
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", health())
+        .route("/health", health())
         .with_state(supplier)
         .merge(metrics.unwrap_or_default());
     pushonce::serve(app).await?;
