@@ -39,7 +39,7 @@ impl Gate {
             },
             Err(why) => (why, None),
         };
-        self.reports.tell(&why, claims.as_ref(), &self.expected, &self.clock);
+        self.reports.tell(&why, headers, claims.as_ref(), &self.expected, &self.clock);
         Err(why)
     }
 

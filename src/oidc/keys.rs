@@ -9,7 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::fetch::{FetchError, KeyServer, KeySet};
 use super::refusal::Refusal;
-use super::report::chain;
+use crate::chain::chain;
 use crate::task;
 use crate::time::{Clock, Stopwatch};
 

@@ -1,14 +1,17 @@
 //! One line and one count for refused requests: loud enough to be seen, and not as loud as a flood.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::HeaderMap;
+use tracing::Span;
+
 use super::refusal::Refusal;
 use super::token::{Claims, Expected};
+use crate::chain::chain;
 use crate::meter;
-use crate::pubsub::Outcome;
+use crate::pubsub::{Outcome, Trace};
 use crate::time::{Clock, Stopwatch};
 
 /// One line for each reason in this time. Whoever can reach the service can fill its log otherwise.
@@ -32,6 +35,7 @@ impl Reports {
     pub(super) fn tell(
         &self,
         why: &Refusal,
+        headers: &HeaderMap,
         claims: Option<&Claims>,
         expected: &Expected,
         clock: &Arc<dyn Clock>,
@@ -40,6 +44,7 @@ impl Reports {
         let Some(unlogged) = self.due(why.reason(), clock) else { return };
         let audience = claims.and_then(Claims::audience).map(|text| shown(&text));
         let email = claims.and_then(Claims::email).map(shown);
+        let _joined = joined(headers).entered();
         tracing::error!(
             event = Outcome::Unauthorized.name(),
             status = why.status().as_u16(),
@@ -65,6 +70,18 @@ impl Reports {
     }
 }
 
+/// The span that joins a line to the request's trace, since no delivery's span is open yet.
+fn joined(headers: &HeaderMap) -> Span {
+    let trace = Trace::of(headers);
+    tracing::error_span!(
+        target: "pushonce::delivery",
+        "push",
+        trace_id = trace.map(|trace| trace.id()),
+        span_id = trace.and_then(|trace| trace.span_id()),
+        trace_sampled = trace.and_then(|trace| trace.sampled()),
+    )
+}
+
 /// A received text, bounded, and such that it can pretend to be no other line.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_default).collect();
@@ -72,14 +89,4 @@ pub(super) fn shown(text: &str) -> String {
         shown.push_str("...");
     }
     shown
-}
-
-/// An error with its sources, in one line.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let (mut text, mut source) = (error.to_string(), error.source());
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

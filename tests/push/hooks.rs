@@ -71,7 +71,9 @@ async fn a_hook_is_told_of_every_outcome_once() {
         (Outcome::Unavailable, 503, None),
     ];
     assert_eq!(heard, wanted);
-    assert_eq!(wanted.len(), Outcome::ALL.len());
+    // The token is looked at before any layer that has hooks.
+    let of_hooks = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Unauthorized);
+    assert_eq!(wanted.len(), of_hooks.count());
 }
 
 // F49
