@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate trips bench demo terraform lint deps msrv deny clean
+.PHONY: help test functional simulate trips bench demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,7 +52,7 @@ lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \
@@ -70,6 +70,16 @@ deny: $(CARGO_DENY) ## checks bans, licences and sources (installs cargo-deny in
 
 $(CURDIR)/target/tools/bin/cargo-deny:
 	$(CARGO) install cargo-deny --locked --root $(CURDIR)/target/tools
+
+# Needs root on Debian, and no engine: six minutes at first, then what has changed.
+image: ## builds the Dockerfile as it stands, runs the image, checks it, and prints what it weighs
+	functional/image/bases
+	functional/image/build
+	functional/image/check
+	functional/image/figures
+
+manifests: ## lints the Dockerfile, cloudbuild.yaml and functional/compose.yaml
+	functional/image/lint
 
 clean: ## removes what was built
 	$(CARGO) clean

@@ -53,6 +53,8 @@ impl Stage {
             ("SUPPLIER_URL", self.supplier.url("/supply")),
             ("LEASE_SECONDS", lease_seconds.to_string()),
             ("TTL_SECONDS", "600".to_owned()),
+            // A lease that one can wait for is shorter than any request timeout.
+            ("PUSHONCE_SIZING", "warn".to_owned()),
             // Logs are searched.
             ("NO_COLOR", "1".to_owned()),
         ]);

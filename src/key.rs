@@ -1,6 +1,8 @@
 //! Keys: what is done once, and for which consumer.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -70,7 +72,8 @@ impl fmt::Debug for Consumer {
 
 /// What is done once: a [`Consumer`] and any text that is not blank.
 ///
-/// The text is opaque: it is compared byte by byte, never normalised, trimmed or cut.
+/// The text is opaque: it is compared byte by byte, never normalised, trimmed or cut. A key whose text
+/// is personal data can be kept out of logs: [`in_logs`](Self::in_logs).
 ///
 /// ```
 /// use pushonce::{IntoKey, Key};
@@ -81,10 +84,26 @@ impl fmt::Debug for Consumer {
 /// assert!(("orders", "  ").into_key().is_err());
 /// # Ok::<(), pushonce::InvalidKey>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone)]
 pub struct Key {
     consumer: Consumer,
     text: Arc<str>,
+    in_logs: KeyInLogs,
+}
+
+/// How a key is written wherever it is displayed, so in every log line and every error that names it.
+///
+/// It is no part of the key: stores keep the full text, and keys that differ in this alone are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum KeyInLogs {
+    /// Consumer, colon and text: `orders:po-123`.
+    #[default]
+    Shown,
+    /// The text's place is taken by the first 32 hex digits of the SHA-256 of consumer, colon and
+    /// text: `orders:#d6089526...`, which `printf orders:po-123 | sha256sum` finds again. A pseudonym, no
+    /// more: whoever can guess the key can check the guess.
+    Hashed,
 }
 
 impl Key {
@@ -98,7 +117,23 @@ impl Key {
         if text.trim().is_empty() {
             return Err(InvalidKey::Blank { consumer });
         }
-        Ok(Self { consumer, text: text.into() })
+        Ok(Self { consumer, text: text.into(), in_logs: KeyInLogs::default() })
+    }
+
+    /// The same key, displayed in this way from here on.
+    ///
+    /// ```
+    /// use pushonce::{IntoKey, KeyInLogs};
+    ///
+    /// let key = ("mail", "ada@example.com").into_key()?;
+    /// let quiet = key.clone().in_logs(KeyInLogs::Hashed);
+    /// assert_eq!(quiet.to_string(), "mail:#352395191fa7384ea6977d2806dfab03");
+    /// assert_eq!(quiet, key);
+    /// assert_eq!(quiet.text(), "ada@example.com");
+    /// # Ok::<(), pushonce::InvalidKey>(())
+    /// ```
+    pub fn in_logs(self, in_logs: KeyInLogs) -> Self {
+        Self { in_logs, ..self }
     }
 
     /// The named handler that the key belongs to.
@@ -117,11 +152,7 @@ impl Key {
     /// the key, or, where that would be too long or unsafe, `#` and a SHA-256. Nothing is ever cut
     /// off, so distinct keys have distinct names. `limit` must be at least 160.
     pub fn stored_name(&self, limit: usize) -> String {
-        let digest = Sha256::new()
-            .chain_update(self.consumer.as_str())
-            .chain_update(":")
-            .chain_update(&*self.text)
-            .finalize();
+        let digest = self.digest();
         let mut name = hex(&digest[..2]);
         let plain = name.len() + 2 + self.consumer.0.len() + self.text.len() <= limit
             && !self.text.chars().any(char::is_control);
@@ -135,14 +166,70 @@ impl Key {
     /// The key as it stands beside its record, for people; one that is longer than anybody can mean
     /// by its name.
     pub(crate) fn shown(&self) -> String {
-        let full = self.to_string();
+        let full = self.in_full();
         if full.len() > SHOWN_LIMIT { self.stored_name(1500) } else { full }
+    }
+
+    /// Consumer, colon and text, however the key is displayed.
+    pub(crate) fn in_full(&self) -> String {
+        format!("{}:{}", self.consumer, self.text)
+    }
+
+    /// A text of somebody else's, for a log: where this key is hashed its text is hashed there too.
+    pub(crate) fn hidden_in(&self, text: String) -> String {
+        match self.in_logs {
+            KeyInLogs::Shown => text,
+            KeyInLogs::Hashed => text.replace(&*self.text, &self.pseudonym()),
+        }
+    }
+
+    fn pseudonym(&self) -> String {
+        format!("#{}", hex(&self.digest()[..16]))
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let hash = Sha256::new().chain_update(self.consumer.as_str()).chain_update(":");
+        hash.chain_update(&*self.text).finalize().into()
+    }
+
+    /// What makes it the key that it is.
+    fn identity(&self) -> (&Consumer, &str) {
+        (&self.consumer, &self.text)
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.consumer, self.text)
+        match self.in_logs {
+            KeyInLogs::Shown => write!(f, "{}:{}", self.consumer, self.text),
+            KeyInLogs::Hashed => write!(f, "{}:{}", self.consumer, self.pseudonym()),
+        }
     }
 }
 
@@ -231,6 +318,8 @@ pub enum InvalidKey {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     fn key(text: &str) -> Key {
@@ -262,6 +351,21 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), texts.len());
+    }
+
+    #[test]
+    fn a_hashed_key_is_the_same_key_and_shows_its_text_to_no_log() {
+        let (shown, hashed) = (key("ada@x.org"), key("ada@x.org").in_logs(KeyInLogs::Hashed));
+        assert_eq!(shown, hashed);
+        assert_eq!(shown.cmp(&hashed), Ordering::Equal);
+        assert_eq!(HashSet::from([shown.clone(), hashed.clone()]).len(), 1);
+        assert_eq!(shown.stored_name(1500), hashed.stored_name(1500));
+        assert_eq!((hashed.text(), hashed.shown()), ("ada@x.org", shown.to_string()));
+        let told = hashed.hidden_in("no route to ada@x.org: ada@x.org is gone".to_owned());
+        for text in [hashed.to_string(), format!("{hashed:?}"), told] {
+            assert!(text.contains(&hashed.pseudonym()) && !text.contains("ada"), "{text}");
+        }
+        assert_eq!(shown.hidden_in("ada@x.org".to_owned()), "ada@x.org");
     }
 
     #[test]

@@ -33,7 +33,9 @@
 //! - [`store`] has the port, [`connect`](store::connect), [`Memory`](store::Memory), and behind features
 //!   `Datastore`, `Redis`, `Sql` and `Bucket`; [`Cached`](store::Cached) and [`Metered`](store::Metered)
 //!   stand around any of them.
-//! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators.
+//! - [`Lease::commit`] completes a key in the transaction of its effect; [`maintain`] is for operators,
+//!   and [`measure`] names the metrics.
+//! - [`sizing`] says whether the times of a deployment fit together; ask it before you serve.
 //! - `testing` (feature) tests a handler without Google; `contract` (feature) tests a store.
 //!
 //! # The limits
@@ -66,6 +68,8 @@ mod manual {
     struct Failures;
     #[doc = include_str!("../docs/cloud-run.md")]
     struct CloudRun;
+    #[doc = include_str!("../docs/sizing.md")]
+    struct Sizing;
     #[doc = include_str!("../docs/write-a-store.md")]
     struct WriteAStore;
     #[doc = include_str!("../docs/comparison.md")]
@@ -79,14 +83,26 @@ mod manual {
     struct OneTransaction;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
+    #[doc = include_str!("../docs/costs.md")]
+    struct Costs;
+    #[doc = include_str!("../docs/runbook.md")]
+    struct Runbook;
+    #[doc = include_str!("../docs/security.md")]
+    struct Security;
+    #[doc = include_str!("../docs/telemetry.md")]
+    struct Telemetry;
+    #[doc = include_str!("../docs/metrics.md")]
+    struct Metrics;
 }
 
+mod chain;
 mod disabled;
 pub mod idempotent;
 mod key;
 mod lease;
 pub mod maintain;
-mod measure;
+pub mod measure;
+mod meter;
 #[cfg(feature = "oidc")]
 pub mod oidc;
 pub mod pubsub;
@@ -105,7 +121,7 @@ pub mod verbs;
 
 pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
-pub use self::key::{Consumer, IntoKey, InvalidKey, Key};
+pub use self::key::{Consumer, IntoKey, InvalidKey, Key, KeyInLogs};
 pub use self::lease::{
     AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
     TimedOut,

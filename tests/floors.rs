@@ -7,9 +7,11 @@ use std::path::Path;
 /// Each top-level module and its floor. Modules of one floor do not know each other, except on floor
 /// 0, which is what everybody stands on.
 const FLOORS: &[(&str, u8)] = &[
+    ("chain", 0),
     ("disabled", 0),
     ("key", 0),
     ("measure", 0),
+    ("meter", 0),
     ("random", 0),
     ("task", 0),
     ("time", 0),

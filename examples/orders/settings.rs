@@ -2,15 +2,8 @@
 
 use std::env::VarError;
 use std::error::Error;
-use std::time::Duration;
 
 use super::BoxError;
-
-pub(super) fn seconds(name: &str, default: Duration) -> Result<Duration, BoxError> {
-    let Some(text) = variable(name)? else { return Ok(default) };
-    let seconds = text.parse().map_err(|_| format!("`{name}` is {text:?}: expected whole seconds"))?;
-    Ok(Duration::from_secs(seconds))
-}
 
 /// A variable without the blanks around it; one that is blank is not set.
 pub(super) fn variable(name: &str) -> Result<Option<String>, BoxError> {

@@ -15,6 +15,7 @@ use super::keys::Unkeyed;
 use super::report::{self, Report};
 use crate::key::{Consumer, Key};
 use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
+use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
 use crate::store::BoxError;
@@ -31,6 +32,8 @@ pub(super) struct Answering {
     pub(super) delivery: Delivery,
     /// Where its key stands; `None` for a message without one.
     pub(super) place: Option<Arc<Place>>,
+    /// Where the entity of `serialize` stands, if there is one.
+    pub(super) entity: Option<Arc<Place>>,
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
@@ -51,8 +54,9 @@ impl Reply<Response<Bytes>> for Answering {
         let Judged { verdict, response, answered, error } = self.judged(result);
         let about = About {
             key: self.place.as_ref().map(|place| &place.key),
+            entity: self.entity.as_ref().map(|place| &place.key),
             delivery: Some(&self.delivery),
-            fence: self.lease.as_ref().map(Lease::fence),
+            lease: self.lease.as_ref(),
             answered,
         };
         let error = error.as_ref().map(|error| &**error as &(dyn Error + 'static));
@@ -79,6 +83,12 @@ impl Judged {
 }
 
 impl Answering {
+    /// Of work that runs without a guard.
+    pub(super) fn measured(&self) -> Run {
+        let Config { consumer, clock, .. } = &*self.config;
+        Run::begin(consumer.as_ref().unwrap_or(&Consumer::default()), clock)
+    }
+
     fn judged(&self, result: Result<Ran<Response<Bytes>>, RunError>) -> Judged {
         let mut judged = match result {
             Ok(ran) => return self.ran(ran),
@@ -202,8 +212,9 @@ pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Deliv
 #[derive(Clone, Copy, Default)]
 struct About<'a> {
     key: Option<&'a Key>,
+    entity: Option<&'a Key>,
     delivery: Option<&'a Delivery>,
-    fence: Option<u64>,
+    lease: Option<&'a Lease>,
     answered: Option<StatusCode>,
 }
 
@@ -225,8 +236,12 @@ fn told(
         consumer: config.consumer.as_ref().unwrap_or(&unnamed),
         key: about.key,
         delivery: about.delivery,
+        lease: about.lease,
         error,
+        entity: about.entity,
+        clock: &*config.clock,
     };
-    report::tell(config, verdict, &report, about.fence);
+    meter::count(report.consumer, verdict.outcome.name());
+    report::tell(config, verdict, &report);
     response
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::body::Limits;
 use super::report::Hook;
 use crate::disabled::{Misplaced, disabled};
-use crate::key::{Consumer, InvalidKey};
+use crate::key::{Consumer, InvalidKey, KeyInLogs};
 use crate::pubsub::{KeyRule, KeyRuleError, Outcome};
 use crate::store::Store;
 use crate::time::Clock;
@@ -38,6 +38,7 @@ pub(super) struct Config {
     /// Whether a message without a key runs, unguarded.
     pub(super) allow_unguarded: bool,
     pub(super) check: PayloadCheck,
+    pub(super) key_in_logs: KeyInLogs,
     pub(super) limits: Limits,
     pub(super) response_limit: usize,
     pub(super) hooks: Vec<(Outcome, Arc<Hook>)>,
@@ -53,6 +54,7 @@ impl fmt::Debug for Config {
             .field("serialize", &self.serialize)
             .field("allow_unguarded", &self.allow_unguarded)
             .field("check", &self.check)
+            .field("key_in_logs", &self.key_in_logs)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

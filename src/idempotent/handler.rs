@@ -10,7 +10,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{self, Limits};
-use super::report::chain;
+use crate::chain::chain;
 use crate::lease::Lease;
 use crate::pubsub::extract::{Cause, verdict};
 use crate::pubsub::{Outcome, Verdict};

@@ -35,7 +35,10 @@ impl Keys {
             }
             return Err(Unkeyed::of(delivery, "key").into());
         };
-        let place = |key| Arc::new(Place { store: config.store.clone(), key, clock: config.clock.clone() });
+        let place = |key: Key| {
+            let key = key.in_logs(config.key_in_logs);
+            Arc::new(Place { store: config.store.clone(), key, clock: config.clock.clone() })
+        };
         let key = Key::new(consumer, text).map_err(RunError::Key)?;
         let digest = match config.check {
             PayloadCheck::Off => None,

@@ -10,7 +10,8 @@ use super::config::{Config, InvalidLayer, PayloadCheck};
 use super::report::Report;
 use super::service::IdempotentService;
 use crate::disabled::disabled;
-use crate::key::Consumer;
+use crate::key::{Consumer, KeyInLogs};
+use crate::meter;
 use crate::pubsub::{KeyRule, Outcome, extract::BODY_LIMIT};
 use crate::store::record::Verb;
 use crate::store::{BoxError, Store};
@@ -54,6 +55,7 @@ impl IdempotentLayer {
             serialize_wait: MUTEX_WAIT,
             allow_unguarded: false,
             check: PayloadCheck::default(),
+            key_in_logs: KeyInLogs::default(),
             limits: Limits { name: "body_limit", body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
             response_limit: RESPONSE_LIMIT,
             hooks: Vec::new(),
@@ -150,6 +152,18 @@ impl IdempotentLayer {
         self
     }
 
+    /// How this layer's keys, the entities of [`serialize`](Self::serialize) included, are written in
+    /// logs, and in errors wherever they are shown. Default: in full. A hashed key's text is also taken
+    /// out of the errors that are logged, where it stands in them whole and as it is.
+    ///
+    /// Two things are not covered: the line of the outcome [`Uncertain`](Outcome::Uncertain), which an
+    /// operator must be able to act on and which has the key in full; and what a handler by itself logs
+    /// or puts into an error of [`Key::text`](crate::Key::text), of one part of it, or of the message.
+    pub fn key_in_logs(mut self, written: KeyInLogs) -> Self {
+        self.config.key_in_logs = written;
+        self
+    }
+
     /// The most that a body may have, in bytes. Default 16 MiB, which a 10 MB message fits; over it 413.
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.config.limits.body = bytes;
@@ -228,6 +242,7 @@ impl<S> Layer<S> for IdempotentLayer {
                 "the lease is not longer than the handler may take: a duplicate may then run beside it"
             );
         }
+        self.config.consumer.iter().for_each(meter::announce);
         IdempotentService::new(inner, Arc::new(self.config.clone()), disabled().unwrap_or(false))
     }
 }

@@ -32,6 +32,14 @@
 //! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the
 //! body is read, up to [`response_limit`](IdempotentLayer::response_limit), before the key is completed.
 //!
+//! # What is logged
+//!
+//! One line for each delivery, through [`tracing`], and every line that is written while it is worked
+//! on, the handler's own too, inside of a span `delivery` with consumer, message id, key and trace:
+//! `docs/telemetry.md` has the fields. [`key_in_logs`](IdempotentLayer::key_in_logs) keeps keys out.
+//!
+//! # What is answered
+//!
 //! What each [`Outcome`](crate::Outcome) answers is in the README's table; the header
 //! `pushonce-outcome` names it. A handler's success is always answered 200, whatever 2xx it
 //! was, since Pub/Sub acks only some of them.
@@ -44,6 +52,7 @@ mod keys;
 mod layer;
 mod report;
 mod service;
+mod span;
 
 pub use self::config::{InvalidLayer, PayloadCheck};
 pub use self::layer::IdempotentLayer;

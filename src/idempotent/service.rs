@@ -12,12 +12,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use tokio::sync::oneshot;
 use tower_service::Service;
+use tracing::{Instrument as _, Span};
 
 use super::answer::{Answering, Refusal, refuse};
 use super::body::{self, Buffered};
 use super::config::Config;
 use super::handler::Handler;
 use super::keys::Keys;
+use super::span;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
 use crate::pubsub::extract::{AXUM_LIMIT, lift_body_limit};
@@ -76,8 +78,9 @@ where
         }
         let config = self.config.clone();
         let (sender, answer) = oneshot::channel();
-        let work = attached(guarded(config.clone(), ready, request, sender), answer);
-        ResponseFuture(Course::Guarded(work, config))
+        let span = span::opened(&config, request.headers());
+        let work = guarded(config.clone(), ready, request, sender, span.clone()).instrument(span);
+        ResponseFuture(Course::Guarded(attached(work, answer), config))
     }
 }
 
@@ -118,13 +121,14 @@ async fn guarded<S, B, R>(
     ready: S,
     request: Request<B>,
     sender: oneshot::Sender<Response<Bytes>>,
+    span: Span,
 ) where
     S: Service<Request<B>, Response = Response<R>, Error: Into<BoxError>, Future: Send> + Send + 'static,
     B: Body<Error: Into<BoxError>> + From<Bytes> + Send + 'static,
     R: Body<Error: Into<BoxError>> + Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let Push { delivery, keys, buffered } = match Push::read(&config, &parts.headers, body).await {
+    let Push { delivery, keys, buffered } = match Push::read(&config, &parts.headers, body, &span).await {
         Ok(push) => push,
         Err((refusal, delivery)) => {
             // An error means that nobody waits, which changes nothing.
@@ -134,12 +138,17 @@ async fn guarded<S, B, R>(
     };
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let handler = Handler { ready, request, response_limit: config.response_limit };
-    let (settings, place) = (config.settings, keys.as_ref().map(|keys| keys.place.clone()));
+    let settings = config.settings;
+    let place = keys.as_ref().map(|keys| keys.place.clone());
+    let entity = keys.as_ref().and_then(|keys| keys.entity.clone());
     let plan = keys.map(|keys| plan(keys, &config, &delivery));
-    let answering = Answering { config, delivery, place, lease: None, sender, buffered };
+    let answering = Answering { config, delivery, place, entity, lease: None, sender, buffered };
     match plan {
         Some(plan) => guard::start(plan, move |lease| handler.run(Some(lease)), answering).await,
-        None => guard::unguarded(handler.run(None), settings, answering).await,
+        None => {
+            let run = answering.measured();
+            guard::unguarded(handler.run(None), settings, run, answering).await;
+        }
     }
 }
 
@@ -157,6 +166,7 @@ impl Push {
         config: &Config,
         headers: &HeaderMap,
         body: B,
+        span: &Span,
     ) -> Result<Self, (Refusal, Option<Delivery>)>
     where
         B: Body<Error: Into<BoxError>>,
@@ -164,7 +174,10 @@ impl Push {
         let (bytes, buffered) =
             body::read(body, config.limits).await.map_err(|error| (error.into(), None))?;
         let delivery = Delivery::decode(headers, bytes).map_err(|error| (error.into(), None))?;
-        match Keys::of(config, &delivery) {
+        let keys = Keys::of(config, &delivery);
+        let key = keys.as_ref().ok().and_then(|keys| keys.as_ref()).map(|keys| &keys.place.key);
+        span::read(span, headers, &delivery, key);
+        match keys {
             Ok(keys) => Ok(Self { delivery, keys, buffered }),
             Err(refusal) => Err((refusal, Some(delivery))),
         }

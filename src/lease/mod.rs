@@ -10,6 +10,7 @@ pub mod contract;
 mod error;
 mod handle;
 mod handover;
+mod ledger;
 mod machine;
 mod operator;
 #[cfg(feature = "contract")]
@@ -33,6 +34,8 @@ pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shut
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub(crate) use self::handover::Transacted;
+pub(crate) use self::ledger::Entry;
+pub use self::ledger::{How, Settled, Uncertain, UncertainPage, Why, uncertain};
 pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};
 pub use self::operator::{Inspected, Reset, inspect, reset};

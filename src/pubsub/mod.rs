@@ -29,6 +29,7 @@ pub(crate) mod outcome;
 mod payload;
 mod pointer;
 mod refused;
+mod trace;
 mod unwrapped;
 mod wrapped;
 
@@ -38,3 +39,4 @@ pub use self::extract::{Ack, Failure, NotExtracted, PubSub};
 pub use self::key_rule::{KeyRule, KeyRuleError, attribute, json_pointer, key_fn, message_id};
 pub use self::outcome::{Outcome, Verdict, outcome_of};
 pub use self::refused::{BadData, Refused};
+pub use self::trace::Trace;

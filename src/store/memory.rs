@@ -169,7 +169,7 @@ impl Memory {
             let shard = lock(shard);
             let mut rest: Vec<_> = shard
                 .iter()
-                .map(|(key, entry)| (key.to_string(), key, entry))
+                .map(|(key, entry)| (key.in_full(), key, entry))
                 .filter(|(shown, ..)| after.is_none_or(|after| shown.as_str() > after))
                 .collect();
             rest.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));

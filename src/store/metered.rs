@@ -9,6 +9,7 @@ use super::{
     Version,
 };
 use crate::key::Key;
+use crate::meter;
 use crate::time::{Clock, duration_micros, system_clock};
 
 /// A [`Store`] that counts the trips to another, by what was asked and what came of it. It stands
@@ -29,6 +30,9 @@ use crate::time::{Clock, duration_micros, system_clock};
 ///
 /// Counting costs three atomic additions for each trip. Totals only grow, as those of a metrics
 /// exporter do: ask for them as often as you like, and take differences. Maintenance is not counted.
+///
+/// Where a recorder of the facade `metrics` is installed, each trip is told to it too
+/// ([`TRIPS`](crate::measure::TRIPS), [`TRIP`](crate::measure::TRIP)); so put one `Metered` around a store, not two.
 #[derive(Debug)]
 pub struct Metered<S> {
     inner: S,
@@ -72,7 +76,7 @@ pub struct Tally {
     pub longest: Duration,
 }
 
-/// What was asked.
+/// What was asked, in the order of [`OPERATIONS`](crate::measure::OPERATIONS).
 #[derive(Debug, Clone, Copy)]
 enum Asked {
     Read,
@@ -81,7 +85,7 @@ enum Asked {
     Commit,
 }
 
-/// What came of it.
+/// What came of it, in the order of [`RESULTS`](crate::measure::RESULTS).
 #[derive(Debug, Clone, Copy)]
 enum End {
     Made,
@@ -168,8 +172,10 @@ struct Trip<'a, S> {
 
 impl<S> Drop for Trip<'_, S> {
     fn drop(&mut self) {
+        let time = self.metered.clock.monotonic().saturating_sub(self.began);
         let Meters(ends) = &self.metered.meters[self.asked as usize];
-        ends[self.end as usize].add(self.metered.clock.monotonic().saturating_sub(self.began));
+        ends[self.end as usize].add(time);
+        meter::trip(self.asked as usize, self.end as usize, time);
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tower_service::Service;
 
-use super::{Answer, impossible};
+use super::{Answer, Spelling, impossible};
 use crate::random;
 use crate::store::BoxError;
 
@@ -58,6 +58,7 @@ pub struct Push {
     attributes: BTreeMap<String, String>,
     subscription: String,
     attempt: Option<u32>,
+    spelling: Spelling,
 }
 
 impl Push {
@@ -86,6 +87,7 @@ impl Push {
             attributes: BTreeMap::new(),
             subscription: "projects/test/subscriptions/test".to_owned(),
             attempt: None,
+            spelling: Spelling::Both,
         }
     }
 
@@ -127,6 +129,12 @@ impl Push {
     /// Which delivery of the message this is, from 1.
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.attempt = Some(attempt);
+        self
+    }
+
+    /// How id and time are spelled in an envelope. Default: both ways at once, as Pub/Sub does.
+    pub fn spelling(mut self, spelling: Spelling) -> Self {
+        self.spelling = spelling;
         self
     }
 
@@ -234,25 +242,46 @@ impl Push {
         S: Service<Request<Body>, Response = Response<R>, Error: Into<BoxError>> + Clone,
         R: http_body::Body<Error: Into<BoxError>>,
     {
-        let (mut service, request) = (service.clone(), self.request());
+        let answered = self.answered(service);
         async move {
-            let answered: Result<Answer, BoxError> = async {
-                poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
-                Answer::read(service.call(request).await.map_err(Into::into)?).await
-            }
-            .await;
+            let answered = answered.await;
             answered.unwrap_or_else(|error| impossible(format_args!("the push got no answer: {error}")))
         }
     }
 
-    /// Pub/Sub's envelope. Ids and times come in both spellings; what is empty is left out.
+    /// The same; an error where the service fails instead of answering.
+    pub(super) fn answered<S, R>(
+        &self,
+        service: &S,
+    ) -> impl Future<Output = Result<Answer, BoxError>> + use<S, R>
+    where
+        S: Service<Request<Body>, Response = Response<R>, Error: Into<BoxError>> + Clone,
+        R: http_body::Body<Error: Into<BoxError>>,
+    {
+        let (mut service, request) = (service.clone(), self.request());
+        async move {
+            poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
+            Answer::read(service.call(request).await.map_err(Into::into)?).await
+        }
+    }
+
+    /// Which delivery this is, where that is counted.
+    pub(super) fn counted(mut self, attempt: Option<u32>) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    pub(super) fn message_id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn order(&self) -> Option<&str> {
+        self.ordering_key.as_deref()
+    }
+
+    /// Pub/Sub's envelope. What is empty is left out.
     fn envelope(&self) -> Value {
-        let mut message = json!({
-            "messageId": self.id,
-            "message_id": self.id,
-            "publishTime": self.publish_time,
-            "publish_time": self.publish_time,
-        });
+        let mut message = self.spelling.of(&self.id, &self.publish_time);
         if !self.data.is_empty() {
             message["data"] = BASE64_STANDARD.encode(&self.data).into();
         }

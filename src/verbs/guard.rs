@@ -15,6 +15,7 @@ use super::transaction;
 use super::watch::{End, Held, Panic, watch};
 use crate::disabled::disabled;
 use crate::lease::{Claim, Lease, Misuse, RunError, Shutdown};
+use crate::meter::Run;
 use crate::store::BoxError;
 use crate::task::{self, attached};
 
@@ -42,18 +43,22 @@ where
     if let Err(error) = admissible(&plan) {
         return reply.send(Err(error));
     }
+    let mut run = Run::begin(plan.place.key.consumer(), &plan.place.clock);
     match disabled() {
         Ok(false) => {}
         // Rare, so its state is not carried by all others.
         Ok(true) => {
             let lease = Lease::unguarded(&plan.place.key, plan.settings.lease, &plan.place.clock);
-            return Box::pin(unguarded(async move { work(lease).await }, plan.settings, reply)).await;
+            return Box::pin(unguarded(async move { work(lease).await }, plan.settings, run, reply)).await;
         }
         Err(switch) => return reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),
     }
     let mut claim = match admit(&plan, &mut reply).await {
         Ok(claim) => claim,
-        Err(error) => return reply.send(Err(error)),
+        Err(error) => {
+            run.claimed();
+            return reply.send(Err(error));
+        }
     };
     let mut entity = None;
     if let Some(inner) = &plan.entity {
@@ -61,9 +66,13 @@ where
         match Box::pin(enter(inner, &mut claim, plan.settings.renew, &mut reply)).await {
             Ok(entered) => entity = Some(entered),
             // The claim was for nothing, and is given back before the answer.
-            Err(error) => return settle(claim, None, End::NotStarted(error), plan, reply).await,
+            Err(error) => {
+                run.claimed();
+                return settle(claim, None, End::NotStarted(error), plan, run, reply).await;
+            }
         }
     }
+    run.claimed();
     claim.begin();
     entity.iter_mut().for_each(Claim::begin);
     let lease = Lease::of(&claim, entity.as_ref());
@@ -73,15 +82,18 @@ where
     let work = Box::pin(holding(&plan, caught(async move { work(handle).await })));
     let held = Held { claim: &mut claim, entity: entity.as_mut(), lease: &lease, note: &plan.note };
     let end = watch(work, Some(held), &plan.settings, &mut reply).await;
+    run.worked(|| Some(lease.left()));
     match lease.close() {
-        None => settle(claim, entity, end, plan, reply).await,
+        None => settle(claim, entity, end, plan, run, reply).await,
         // Rare, so its state is not carried by all others.
-        Some(transacted) => Box::pin(transaction::settle(transacted, claim, entity, end, plan, reply)).await,
+        Some(transacted) => {
+            Box::pin(transaction::settle(transacted, claim, entity, end, plan, run, reply)).await;
+        }
     }
 }
 
 /// The work alone: nothing is claimed or recorded. With the time limit and the shutdown of guarded work.
-pub(crate) async fn unguarded<T, W, R>(work: W, settings: Settings, mut reply: R)
+pub(crate) async fn unguarded<T, W, R>(work: W, settings: Settings, mut run: Run, mut reply: R)
 where
     T: Send + 'static,
     W: Future<Output = Result<T, BoxError>> + Send + 'static,
@@ -91,6 +103,7 @@ where
         return reply.send(Err(RunError::Shutdown(Shutdown)));
     }
     let end = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
+    run.worked(|| None);
     let value = settle::outcome(end).map_err(|failed| failed.error);
     reply.send(value.map(|value| Ran { value, uncertain: None }));
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::settings::Settings;
-use crate::lease::{Lease, Note, Place, RunError};
+use crate::lease::{Lease, Note, Place, RunError, Why};
 
 /// What is to be guarded.
 #[derive(Debug)]
@@ -29,16 +29,7 @@ impl Plan {
 pub(crate) struct Ran<T> {
     pub(crate) value: T,
     /// Why it is not recorded, if so. The work is done all the same: ack, and tell an operator.
-    pub(crate) uncertain: Option<Uncertain>,
-}
-
-/// Why nobody recorded work that succeeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Uncertain {
-    /// The store did not take it in time. It is tried on, in the background.
-    Unrecorded,
-    /// The lease had lapsed and somebody else took the key over, who may repeat the work.
-    FencedOut,
+    pub(crate) uncertain: Option<Why>,
 }
 
 /// Where the result goes. Called once, whether anybody still waits or not.

@@ -4,10 +4,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::pending::Pending;
-use super::plan::{Plan, Ran, Reply, Uncertain};
+use super::plan::{Plan, Ran, Reply};
 use super::watch::{End, unhurt};
+use crate::chain::chain_about;
 use crate::lease::planted::{Fault, planted};
-use crate::lease::{Claim, Commit, Op, Panicked, RunError, Shutdown, TimedOut, claim_limit};
+use crate::lease::{Claim, Commit, Entry, Op, Panicked, RunError, Shutdown, TimedOut, Why, claim_limit};
+use crate::meter::Run;
 use crate::random;
 use crate::store::StoreError;
 use crate::store::record::{Ended, Verb};
@@ -56,6 +58,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
     mut entity: Option<Claim>,
     end: End<T>,
     plan: Plan,
+    mut run: Run,
     reply: R,
 ) {
     let (op, release, result) = match outcome(end) {
@@ -73,6 +76,8 @@ pub(super) async fn settle<T, R: Reply<T>>(
         },
     };
     let completes = matches!(op, Op::Complete(_));
+    // Of our claim: once it is fenced out it shows the record of whoever has the key.
+    let fence = claim.record().fence;
     // This process knows that the key is done, and must not claim it again once the lease has lapsed.
     // While more of it is left than the first tries and a claim take that cannot be, and the usual
     // completion is spared this.
@@ -90,6 +95,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
             .await
         }
     };
+    run.settled();
     if completes && stored.is_none() {
         pending.get_or_insert_with(|| Pending::begin(claim.place()));
     }
@@ -97,23 +103,37 @@ pub(super) async fn settle<T, R: Reply<T>>(
         (Some(Commit::Recorded | Commit::AlreadyDone), _) => None,
         // A release may have landed and been followed by another claim: nothing is known to be wrong.
         (_, Verb::Mutex) => None,
-        (Some(Commit::FencedOut), _) => Some(Uncertain::FencedOut),
+        _ if !completes => None,
+        (Some(Commit::FencedOut), _) => Some(Why::FencedOut),
         // The mark stands, so nobody runs it again; only "started" does not become "finished" yet.
         (None, Verb::AtMostOnce) => None,
-        (None, Verb::Lock) => Some(Uncertain::Unrecorded),
+        (None, Verb::Lock) => Some(Why::Unrecorded),
     };
     if let (Some(Commit::FencedOut), false) = (&stored, completes) {
-        tracing::info!(key = %plan.place.key, fence = claim.record().fence, "the claim was not ours any more when it was released");
+        tracing::info!(key = %plan.place.key, fence, "the claim was not ours any more when it was released");
     }
+    let entry = uncertain.and_then(|why| Entry::of(&plan.place, fence, why, &plan.note));
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
     if planted(Fault::DroppedCompletion) {
         return;
     }
-    if stored.is_none() || given_back == Some(None) {
+    if stored.is_none() || given_back == Some(None) || entry.is_some() {
         let late = async {
-            if stored.is_none() {
-                told_late(&mut claim, &op).await;
+            if stored.is_some() {
+                return None;
+            }
+            let commit = told_late(&mut claim, &op).await;
+            pending = None;
+            Some(commit)
+        };
+        let late = async {
+            let Some(entry) = entry else {
+                late.await;
+                return;
+            };
+            if let (Some(commit), ()) = tokio::join!(late, entry.write()) {
+                entry.settle(commit).await;
             }
         };
         let late_entity = async {
@@ -131,7 +151,7 @@ pub(super) async fn in_time(claim: &mut Claim, op: &Op) -> Option<Commit> {
 }
 
 /// Stores it after the answer.
-pub(super) async fn told_late(claim: &mut Claim, op: &Op) {
+pub(super) async fn told_late(claim: &mut Claim, op: &Op) -> Commit {
     let commit = through(claim, op).await;
     let key = &claim.place().key;
     let completes = matches!(op, Op::Complete(_));
@@ -141,6 +161,7 @@ pub(super) async fn told_late(claim: &mut Claim, op: &Op) {
             tracing::warn!(%key, completes, "fenced out before it could be stored after the answer");
         }
     }
+    commit
 }
 
 /// Writes until the store takes it.
@@ -152,7 +173,7 @@ pub(super) async fn through(claim: &mut Claim, op: &Op) -> Commit {
             Err(error) => error,
         };
         let key = &claim.place().key;
-        tracing::warn!(%key, error = &error as &dyn std::error::Error, "the end of the work is not stored yet");
+        tracing::warn!(%key, error = chain_about(key, &error), "the end of the work is not stored yet");
         Box::pin(tokio::time::sleep(random::jitter(nap))).await;
         nap = (nap * 2).min(SLOWEST);
     }

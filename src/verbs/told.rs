@@ -6,8 +6,10 @@ use tokio::sync::oneshot;
 
 use super::plan::{Plan, Ran, Reply};
 use super::watch::unhurt;
+use crate::chain::chain_about;
 use crate::key::Key;
-use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
+use crate::lease::{AfterCommit, CommitError, Lease, Place, RunError, Skip};
+use crate::meter;
 use crate::store::record::{Progress, Verb};
 
 /// A hook that is told of a key whose work succeeded although nobody recorded it.
@@ -44,16 +46,24 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
     fn send(self, result: Result<Ran<T>, RunError>) {
         let Self { place, verb, hook, began, result: sender } = self;
         let key = &place.key;
+        let lost = verb == Verb::AtMostOnce && result.as_ref().is_err_and(|error| began || is_lost(error));
+        meter::count(key.consumer(), outcome(&result, lost));
         match &result {
             Ok(Ran { uncertain: Some(why), .. }) => {
-                tracing::error!(event = "uncertain", %key, ?why, "done, but not recorded: it may run again");
+                // In full, however the key is written elsewhere: somebody has to look into it.
+                tracing::error!(
+                    event = "uncertain",
+                    key = key.shown(),
+                    ?why,
+                    "done, but not recorded: it may run again"
+                );
                 unhurt(|| drop(hook.inspect(|hook| hook(key))));
             }
             Err(RunError::Work(error)) if error.is::<AfterCommit>() => {
-                tracing::error!(event = "ran", %key, error = &**error as &(dyn std::error::Error + 'static), "committed; what was to follow is not done");
+                tracing::error!(event = "ran", %key, error = chain_about(key, &**error), "committed; what was to follow is not done");
             }
-            Err(error) if verb == Verb::AtMostOnce && (began || is_lost(error)) => {
-                tracing::error!(event = "lost", %key, error = error as &dyn std::error::Error, "begun, and never run again");
+            Err(error) if lost => {
+                tracing::error!(event = "lost", %key, error = chain_about(key, error), "begun, and never run again");
             }
             _ => {}
         }
@@ -66,4 +76,21 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
 fn is_lost(error: &RunError) -> bool {
     let RunError::Skipped(Skip::Duplicate { receipt: Some(receipt), .. }) = error else { return false };
     receipt.progress == Progress::Started
+}
+
+/// The name of its outcome, as the layer names it.
+fn outcome<T>(result: &Result<Ran<T>, RunError>, lost: bool) -> &'static str {
+    match result {
+        Ok(Ran { uncertain: None, .. }) => "ran",
+        Ok(Ran { uncertain: Some(_), .. }) => "uncertain",
+        Err(RunError::Work(error)) if error.is::<AfterCommit>() => "ran",
+        Err(_) if lost => "lost",
+        Err(RunError::Skipped(Skip::Duplicate { conflict: true, .. })) => "conflict",
+        Err(RunError::Skipped(Skip::Duplicate { .. })) => "duplicate",
+        Err(RunError::Skipped(Skip::InProgress { .. })) => "in-progress",
+        Err(RunError::Work(_) | RunError::Commit(CommitError::RolledBack { .. })) => "failed",
+        Err(RunError::Misuse(_) | RunError::Commit(CommitError::Misuse(_))) => "misuse",
+        Err(RunError::Key(_)) => "unkeyed",
+        Err(RunError::Store(_) | RunError::Shutdown(_) | RunError::Commit(_)) => "unavailable",
+    }
 }

@@ -6,6 +6,7 @@ use super::plan::{Plan, Ran, Reply};
 use super::settle::{self, Fate, Unsuccessful, in_time, outcome, through, told_late};
 use super::watch::{End, unhurt};
 use crate::lease::{AfterCommit, Claim, Commit, CommitError, Misuse, Op, RunError, Transacted};
+use crate::meter::Run;
 use crate::store::record::Ended;
 use crate::store::{BoxError, StoreError};
 
@@ -17,12 +18,13 @@ pub(super) async fn settle<T, R: Reply<T>>(
     mut entity: Option<Claim>,
     end: End<T>,
     plan: Plan,
+    mut run: Run,
     reply: R,
 ) {
     let (known, word) = match *transacted {
         // Nothing is in doubt: as any other work, only that it has not succeeded.
         Transacted::Misused(misuse) => {
-            return settle::settle(claim, entity, misused(end, misuse), plan, reply).await;
+            return settle::settle(claim, entity, misused(end, misuse), plan, run, reply).await;
         }
         Transacted::Committed => (Some(Commit::AlreadyDone), Word::Open(None)),
         Transacted::FencedOut => (Some(Commit::FencedOut), Word::Open(None)),
@@ -49,6 +51,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
         Some((entity, leave)) => decided.is_some() && in_time(entity, leave).await.is_some(),
         None => true,
     };
+    run.settled();
     let result = result(decided, ended, word, &plan);
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain: None })));

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::Reply;
 use super::settings::Settings;
+use crate::chain::chain_about;
 use crate::lease::{Claim, Commit, Lease, Misuse, Note, Part, RunError, claim_limit};
 use crate::store::record::Verb;
 use crate::store::{BoxError, BoxFuture};
@@ -195,7 +196,7 @@ async fn keep(claim: &mut Claim, part: Part, lease: &Lease, settings: &Settings,
             // A fault may pass while the lease still runs; completing is tried in any case.
             Err(_) if lease.left().is_zero() => return,
             Err(error) => {
-                tracing::warn!(key = %lease.key(), error = &error as &dyn std::error::Error, "a lease was not renewed");
+                tracing::warn!(key = %lease.key(), error = chain_about(lease.key(), &error), "a lease was not renewed");
                 nap = claim_limit(settings.lease) / 8;
             }
         }

@@ -47,6 +47,8 @@ seen!(
     InProgress,
     Unavailable,
     Uncertain,
+    Entries,
+    SettledEntries,
     Lost,
     Failed,
     RerunsAfterFailure,

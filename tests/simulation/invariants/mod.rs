@@ -1,6 +1,7 @@
 //! What must hold, whatever happens: checked at every write, at every step of the work and at every answer.
 
 mod answers;
+mod entries;
 mod runs;
 mod writes;
 
@@ -58,6 +59,8 @@ pub(crate) enum Rule {
     PendingIsNotRerun,
     /// A claim that nobody works on does not hold its key.
     AbandonedIsUndone,
+    /// The ledger of uncertain keys names runs that succeeded, the latest of a key, and what became of them.
+    EntryIsTrue,
     /// Every message ends acked or dead-lettered.
     EveryMessageEnds,
 }

@@ -4,6 +4,7 @@ use pushonce::Key;
 use pushonce::store::record::{Ended, Record, State, Verb};
 use tokio::time::Instant;
 
+use super::entries::is_entry;
 use super::{End, Entry, Ledger, Rule, Won, finished};
 use crate::totals::Seen;
 
@@ -18,6 +19,9 @@ impl Ledger {
         sent: Instant,
         now: Instant,
     ) {
+        if is_entry(key) {
+            return self.noted(before, next);
+        }
         let same = before.is_some_and(|before| before.record.holder == next.holder);
         let claims =
             !same && (next.state == State::Claimed || (next.state == State::Done && !finished(next)));

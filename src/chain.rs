@@ -1,0 +1,31 @@
+//! An error with its sources, in one line, for a log.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::key::Key;
+
+/// Nobody's chain is longer; one that leads back to itself ends here.
+const LINKS: usize = 64;
+
+/// The error and its sources.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let told = || {
+        let (mut text, mut source) = (error.to_string(), error.source());
+        for _ in 1..LINKS {
+            let Some(error) = source else { break };
+            text = format!("{text}: {error}");
+            source = error.source();
+        }
+        text
+    };
+    // A user's error may panic where it should say what it is, and the answer must go out all the same.
+    catch_unwind(AssertUnwindSafe(told))
+        .unwrap_or_else(|_| "an error that panics when it is shown".to_owned())
+}
+
+/// The same for a line about this key, which an error of a store or of a handler may name: as that
+/// key's own display would.
+pub(crate) fn chain_about(key: &Key, error: &(dyn Error + 'static)) -> String {
+    key.hidden_in(chain(error))
+}

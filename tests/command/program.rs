@@ -1,0 +1,39 @@
+//! The program, run.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) fn run(arguments: &[&str], stdin: &[u8]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pushonce"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    // It may end without having read all.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Ran { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// What `check --json` says of a plan on stdin.
+pub(crate) fn check(plan: &Value, more: &[&str]) -> (i32, Value) {
+    let arguments: Vec<_> = ["check", "--json", "--plan", "-"].iter().chain(more).copied().collect();
+    let ran = run(&arguments, plan.to_string().as_bytes());
+    assert_eq!(ran.err, "");
+    (ran.code, serde_json::from_str(&ran.out).expect("JSON"))
+}
+
+/// The ids of the findings of this severity, of one subscription.
+pub(crate) fn ids(checked: &Value, severity: &str) -> BTreeSet<String> {
+    let findings = checked["findings"].as_array().expect("findings");
+    let found = findings.iter().filter(|finding| finding["severity"] == severity);
+    found.map(|finding| finding["id"].as_str().expect("an id").to_owned()).collect()
+}
