@@ -142,7 +142,7 @@ variable "eventarc_subscription" {
 }
 
 variable "dead_letter_project" {
-  description = "The project of the dead-letter topic and its subscription. Null: the service's."
+  description = "The project of the dead-letter topic and its subscription, with the APIs of Pub/Sub and Monitoring enabled. Null: the service's."
   type        = string
   default     = null
 }

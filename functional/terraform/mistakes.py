@@ -109,8 +109,8 @@ MISTAKES = [
     ("the push does not wait for its grant", PUSH, "    google_cloud_run_v2_service_iam_member.push_invoker,\n", "", order, "does not wait"),
     ("the trigger does not wait for its grant", "eventarc.tf", "    google_cloud_run_v2_service_iam_member.push_invoker,\n", "", order, "does not wait"),
     # Dead letters.
-    ("no dead-letter subscription", DEAD, block('resource "google_pubsub_subscription" "dead_letter"'), "", validate, "undeclared resource"),
-    ("the dead-letter subscription is elsewhere", DEAD, "= google_pubsub_topic.dead_letter.id", "= local.topic", dead, "it is on the dead-letter topic"),
+    ("no dead-letter subscription", DEAD, block('resource "google_pubsub_subscription" "dead_letter"'), "", dead, "undeclared resource"),
+    ("the dead-letter subscription is elsewhere", DEAD, "= google_pubsub_topic.dead_letter.id", "= google_pubsub_topic.this[0].id", dead, "it is on the dead-letter topic"),
     ("the dead-letter subscription expires", DEAD, block("expiration_policy"), "", dead, "never_expires.*fail"),
     ("dead letters are kept for a week", DEAD, "2678400s", "604800s", dead, "31 days"),
     # The grants: each gone, each of another role, each to another.
@@ -161,7 +161,7 @@ MISTAKES = [
     ("a password in the settings", "variables.tf", "var.store == null || !can(", "var.store == null || true || can(", store, "a_password_in_the_settings_is_refused.*fail"),
     ("Firestore's own mode", STORE, '"DATASTORE_MODE"', '"FIRESTORE_NATIVE"', store, "Datastore mode, optimistic"),
     ("pessimistic", STORE, '"OPTIMISTIC"', '"PESSIMISTIC"', store, "Datastore mode, optimistic"),
-    ("an unprotected database", STORE, line("delete_protection_state"), "", store, "it outlives a destroy"),
+    ("an unprotected database", STORE, line("delete_protection_state"), "", store, "a_database_in_datastore_mode.*fail"),
     ("a TTL policy on another property", STORE, 'field      = "expires_at"', 'field      = "expires"', store, "on our kind and database"),
     # The alerts.
     *(
@@ -182,7 +182,7 @@ MISTAKES = [
 # What the program for operators must find in the plan too.
 FOUND_IN_A_PLAN = {
     "no publisher of dead letters", "another role than publisher", "no subscriber on the source", "another role than subscriber",
-    "the dead-letter subscription is elsewhere", "no dead-letter policy", "no retry policy",
+    "no dead-letter subscription", "the dead-letter subscription is elsewhere", "no dead-letter policy", "no retry policy",
 }
 
 
@@ -193,8 +193,9 @@ def mutated(text, what, instead):
 
 
 def without(text, resource):
-    """The text without the places where something only waits for a resource."""
-    return re.sub(rf"(?m)^ *{re.escape(resource)},\n", "", text)
+    """The text without mentions of a resource that is gone, so that terraform finds nothing wrong with the rest."""
+    text = re.sub(rf"(?m)^ *{re.escape(resource)},\n", "", text)
+    return re.sub(rf"\b{re.escape(resource)}\b(\[[^]]*\])?(\.\w+)?", '"gone"', text)
 
 
 def gone(before, after):
@@ -214,7 +215,7 @@ def attempt(copy, mistake):
     try:
         target.write_text(text, encoding="utf-8")
         for resource in gone(originals[target], text):
-            for path in (copy / "terraform").glob("*.tf"):
+            for path in originals:
                 path.write_text(without(path.read_text(encoding="utf-8"), resource), encoding="utf-8")
         return met(copy, name, refuses, says)
     finally:
