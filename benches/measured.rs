@@ -13,7 +13,7 @@ use axum::routing::post;
 use http::Request;
 use pushonce::store::{Memory, Metered};
 use pushonce::{IdempotentLayer, Store, lock};
-use tower::{Service as _, ServiceExt as _};
+use tower::ServiceExt as _;
 
 const KINDS: [&str; 3] = ["none", "noop", "prometheus"];
 const ROUNDS: usize = 9;
@@ -65,18 +65,18 @@ fn measure(kind: &str) {
     runtime.block_on(async {
         let store: Arc<dyn Store> = Arc::new(Metered::new(Memory::new()));
         let layer = IdempotentLayer::new("bench", store.clone());
-        let mut app: Router = Router::new().route("/", post(async || ()).layer(layer));
-        let deliver = async |app: &mut Router, from: usize, count: usize| {
+        let app: Router = Router::new().route("/", post(async || ()).layer(layer));
+        let deliver = async |app: &Router, from: usize, count: usize| {
             for id in from..from + count {
                 let body = format!(r#"{{"message":{{"messageId":"{id}"}},"subscription":"s"}}"#);
                 let request = Request::post("/").body(Body::from(body)).unwrap();
-                let answer = app.ready().await.unwrap().call(request).await.unwrap();
+                let answer = app.clone().oneshot(request).await.unwrap();
                 assert_eq!(answer.status(), 200);
             }
         };
-        deliver(&mut app, 0, DELIVERIES / 10).await;
+        deliver(&app, 0, DELIVERIES / 10).await;
         let (began, cpu) = (Instant::now(), cpu());
-        deliver(&mut app, DELIVERIES, DELIVERIES).await;
+        deliver(&app, DELIVERIES, DELIVERIES).await;
         let delivered = since(began, cpu);
         let (began, cpu) = (Instant::now(), self::cpu());
         for id in 0..DELIVERIES {
