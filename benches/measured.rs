@@ -91,13 +91,14 @@ fn measure(kind: &str) {
     });
 }
 
-/// CPU time of all threads of this process so far, in ticks of 10 ms; `None` where the system does not tell.
+/// CPU time of all threads of this process so far; `None` where the system does not tell.
 fn cpu() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in brackets may hold anything; the numbers follow it.
-    let ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap_or(0)).sum();
-    Some(Duration::from_millis(ticks * 10))
+    let mut sum = Duration::ZERO;
+    for thread in std::fs::read_dir("/proc/self/task").ok()? {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        sum += Duration::from_nanos(stat.split_whitespace().next()?.parse().ok()?);
+    }
+    Some(sum)
 }
 
 /// CPU time since then, or wall time where there is none.
