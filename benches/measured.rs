@@ -13,7 +13,7 @@ use axum::routing::post;
 use http::Request;
 use pushonce::store::{Memory, Metered};
 use pushonce::{IdempotentLayer, Store, lock};
-use tower::{Service as _, ServiceExt as _};
+use tower::ServiceExt as _;
 
 const KINDS: [&str; 3] = ["none", "noop", "prometheus"];
 const ROUNDS: usize = 9;
@@ -65,18 +65,18 @@ fn measure(kind: &str) {
     runtime.block_on(async {
         let store: Arc<dyn Store> = Arc::new(Metered::new(Memory::new()));
         let layer = IdempotentLayer::new("bench", store.clone());
-        let mut app: Router = Router::new().route("/", post(async || ()).layer(layer));
-        let deliver = async |app: &mut Router, from: usize, count: usize| {
+        let app: Router = Router::new().route("/", post(async || ()).layer(layer));
+        let deliver = async |app: &Router, from: usize, count: usize| {
             for id in from..from + count {
                 let body = format!(r#"{{"message":{{"messageId":"{id}"}},"subscription":"s"}}"#);
                 let request = Request::post("/").body(Body::from(body)).unwrap();
-                let answer = app.ready().await.unwrap().call(request).await.unwrap();
+                let answer = app.clone().oneshot(request).await.unwrap();
                 assert_eq!(answer.status(), 200);
             }
         };
-        deliver(&mut app, 0, DELIVERIES / 10).await;
+        deliver(&app, 0, DELIVERIES / 10).await;
         let (began, cpu) = (Instant::now(), cpu());
-        deliver(&mut app, DELIVERIES, DELIVERIES).await;
+        deliver(&app, DELIVERIES, DELIVERIES).await;
         let delivered = since(began, cpu);
         let (began, cpu) = (Instant::now(), self::cpu());
         for id in 0..DELIVERIES {
@@ -91,13 +91,14 @@ fn measure(kind: &str) {
     });
 }
 
-/// CPU time of all threads of this process so far, in ticks of 10 ms; `None` where the system does not tell.
+/// CPU time of all threads of this process so far; `None` where the system does not tell.
 fn cpu() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in brackets may hold anything; the numbers follow it.
-    let ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap_or(0)).sum();
-    Some(Duration::from_millis(ticks * 10))
+    let mut sum = Duration::ZERO;
+    for thread in std::fs::read_dir("/proc/self/task").ok()? {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        sum += Duration::from_nanos(stat.split_whitespace().next()?.parse().ok()?);
+    }
+    Some(sum)
 }
 
 /// CPU time since then, or wall time where there is none.

@@ -266,6 +266,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::KeyInLogs;
     use crate::store::record::DATA_LIMIT;
     use crate::store::{Memory, Store};
     use crate::time::system_clock;
@@ -318,6 +319,10 @@ mod tests {
         let entry = entry("orders", &"k".repeat(KEY_LIMIT + 1), "m");
         assert!(entry.key.stored_name(160).ends_with(&format!("#orders:{}", entry.uncertain.key)));
         assert!(entry.uncertain.to_string().starts_with("orders:#"));
+        // Hashed in logs is not hashed in the ledger, which is in the store beside the keys themselves.
+        let place = Place { key: entry.key.clone().in_logs(KeyInLogs::Hashed), ..entry.place.clone() };
+        let quiet = Entry::of(&place, u64::MAX, Why::Unrecorded, &Note::default()).unwrap();
+        assert_eq!((quiet.uncertain.key, quiet.place.key), (entry.uncertain.key, entry.place.key));
     }
 
     #[test]
