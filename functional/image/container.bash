@@ -67,7 +67,11 @@ logs() { grep -q "$2" "$LOGS/$1"; }
 # The service's own process, below the engine's: the last of the line.
 service() {
   local pid=${engine[$1]} child
-  while child=$(grep -lsE "^PPid:[[:space:]]$pid$" /proc/[0-9]*/status | head -n 1) && [[ -n $child ]]; do
+  while :; do
+    # It fails wherever a process has ended meanwhile, which has nothing to do with ours.
+    child=$(grep -lsE "^PPid:[[:space:]]$pid$" /proc/[0-9]*/status || true)
+    [[ -n $child ]] || break
+    child=${child%%$'\n'*}
     pid=${child//[!0-9]/}
   done
   printf '%s\n' "$pid"
