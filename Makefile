@@ -15,14 +15,14 @@ CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/car
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-# One feature set for all tests, so that the drivers are compiled once; what is said of stores that are not
-# compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
+# One feature set for all tests, so that the drivers are compiled once; what is said of stores and of checks
+# that are not compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
 # of them than there are cores run at a time.
 test: ## runs every test, with the servers, and prints what ran against each
 	rm -rf $(REPORT)
 	export PUSHONCE_TEST_REPORT=$(REPORT) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8}; status=0; \
 	functional/with-servers $(CARGO) test --all-features --no-fail-fast || status=$$?; \
-	$(CARGO) test --lib store::connect || status=$$?; \
+	$(CARGO) test --features telemetry --lib --test examples -- store::connect orders_ || status=$$?; \
 	functional/summary || status=1; exit $$status
 
 functional: ## runs the scenarios only, with the servers: make functional TEST=name
