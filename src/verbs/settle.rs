@@ -112,37 +112,54 @@ pub(super) async fn settle<T, R: Reply<T>>(
     if let (Some(Commit::FencedOut), false) = (&stored, completes) {
         tracing::info!(key = %plan.place.key, fence, "the claim was not ours any more when it was released");
     }
-    let entry = uncertain.and_then(|why| Entry::of(&plan.place, fence, why, &plan.note));
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
     if planted(Fault::DroppedCompletion) {
         return;
     }
-    if stored.is_none() || given_back == Some(None) || entry.is_some() {
-        let late = async {
-            if stored.is_some() {
-                return None;
-            }
-            let commit = told_late(&mut claim, &op).await;
-            pending = None;
-            Some(commit)
+    if stored.is_none() || given_back == Some(None) || uncertain.is_some() {
+        let left = Left {
+            completion: stored.is_none().then_some((claim, op, pending)),
+            entity: entity.filter(|_| given_back == Some(None)).map(|entity| (entity, release)),
+            uncertain: uncertain.map(|why| (why, fence)),
         };
-        let late = async {
-            let Some(entry) = entry else {
-                late.await;
-                return;
-            };
-            if let (Some(commit), ()) = tokio::join!(late, entry.write()) {
-                entry.settle(commit).await;
-            }
-        };
-        let late_entity = async {
-            if let (Some(None), Some(entity)) = (given_back, &mut entity) {
-                told_late(entity, &release).await;
-            }
-        };
-        Box::pin(async { tokio::join!(late, late_entity) }).await;
+        // Rare, so its state is not carried by all others.
+        Box::pin(afterwards(left, plan)).await;
     }
+}
+
+/// What is left to be done after the answer.
+struct Left {
+    /// The claim whose end is not stored, with what keeps this process from claiming its key again.
+    completion: Option<(Claim, Op, Option<Pending>)>,
+    entity: Option<(Claim, Op)>,
+    /// Why the run under that fence is not recorded.
+    uncertain: Option<(Why, u64)>,
+}
+
+async fn afterwards(left: Left, plan: Plan) {
+    let completion = async {
+        let (mut claim, op, pending) = left.completion?;
+        let commit = told_late(&mut claim, &op).await;
+        drop(pending);
+        Some(commit)
+    };
+    let key = async {
+        let entry = left.uncertain.and_then(|(why, fence)| Entry::of(&plan.place, fence, why, &plan.note));
+        let Some(entry) = entry else {
+            completion.await;
+            return;
+        };
+        if let (Some(commit), ()) = tokio::join!(completion, entry.write()) {
+            entry.settle(commit).await;
+        }
+    };
+    let entity = async {
+        if let Some((mut entity, release)) = left.entity {
+            told_late(&mut entity, &release).await;
+        }
+    };
+    tokio::join!(key, entity);
 }
 
 /// Stores it before the answer, or `None`.
