@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use pushonce::maintain::{Page, Uncertain, Why, uncertain};
 use pushonce::store::record::{Ended, State};
 
 use crate::client;
@@ -83,10 +84,27 @@ async fn a_holder_that_stood_still_past_its_lease_is_fenced_out(stage: &Stage) {
     a.process.cont();
     // Acked: a nack would repeat what was done.
     assert_eq!(told(&zombie.answer().await.expect("an answer")), (200, "uncertain".into()));
-    a.process.await_log(SOON, "event=\"uncertain\"").await;
+    a.process.await_log(SOON, "\"event\":\"uncertain\"").await;
+    let entry = tokio::time::timeout(SOON, uncertain_entry(stage)).await.expect("an operator finds it");
+    assert_eq!((&*entry.consumer, &*entry.key), ("messages", "m-1"));
+    assert_eq!((entry.why, entry.fence), (Why::FencedOut, effects[0].fence()));
     let after = stage.record(&key("messages", "m-1")).await;
     assert_eq!((after.record, after.version), (recorded.record, recorded.version));
     assert_eq!(stage.supplier.effects().len(), 2);
+}
+
+/// The entry of the ledger, as soon as there is one. A page may have none and a next one all the same.
+async fn uncertain_entry(stage: &Stage) -> Uncertain {
+    let store = stage.site.operated();
+    let mut page = Page::default();
+    loop {
+        let listed = uncertain(&*store, &page).await.expect("the store answers");
+        if let Some(entry) = listed.found.into_iter().next() {
+            return entry.expect("an entry that can be read");
+        }
+        page.after = listed.next;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 // F63 (a)

@@ -65,7 +65,7 @@ async fn work_in_flight_at_sigterm_ends_and_is_answered(stage: &Stage) {
     stage.supplier.release();
     assert_eq!(told(&pushed.answer().await.expect("an answer")), (200, "ran".into()));
     assert!(a.process.ended(KILLED_AFTER).await.success());
-    a.process.await_log(SOON, "cancelled=false left=0").await;
+    a.process.await_log(SOON, "\"cancelled\":false,\"left\":0").await;
     assert_eq!(push(&b, by_hand("/", "m-1")).await, (204, "duplicate".into()));
     assert_eq!(stage.supplier.effects().len(), 1);
 }
@@ -79,7 +79,7 @@ async fn work_longer_than_the_drain_is_left_to_lapse(stage: &Stage) {
     // Cancelled, and answered: Pub/Sub need not wait for its deadline.
     assert_eq!(told(&pushed.answer().await.expect("an answer")), (503, "unavailable".into()));
     assert!(a.process.ended(KILLED_AFTER).await.success());
-    a.process.await_log(SOON, "cancelled=true left=0").await;
+    a.process.await_log(SOON, "\"cancelled\":true,\"left\":0").await;
 
     // What it began may go on elsewhere, so its key is not given back before the lease is over.
     let left = stage.record(&key("messages", "m-1")).await;

@@ -9,6 +9,17 @@ resource "google_cloud_run_v2_service_iam_member" "push_invoker" {
   member   = "serviceAccount:${google_service_account.push.email}"
 }
 
+# The same for whoever else is expected.
+resource "google_cloud_run_v2_service_iam_member" "more_invokers" {
+  for_each = toset(var.more_push_accounts)
+
+  project  = var.project
+  location = var.region
+  name     = google_cloud_run_v2_service.this.name
+  role     = "roles/run.invoker"
+  member   = "serviceAccount:${each.value}"
+}
+
 # Only if asked for: with auth = verify the service checks the token itself, and must get it as it was signed.
 resource "google_cloud_run_v2_service_iam_member" "public_invoker" {
   count = var.public == "all-users" ? 1 : 0

@@ -30,7 +30,7 @@ locals {
 
     PUSH_AUTH            = var.auth
     PUSH_AUDIENCE        = join(",", concat([local.audience], var.more_audiences))
-    PUSH_SERVICE_ACCOUNT = google_service_account.push.email
+    PUSH_SERVICE_ACCOUNT = join(",", concat([google_service_account.push.email], var.more_push_accounts))
 
     GOOGLE_CLOUD_PROJECT = var.project
     RUST_LOG             = var.log_filter

@@ -194,6 +194,13 @@ variable "more_audiences" {
   nullable    = false
 }
 
+variable "more_push_accounts" {
+  description = "E-mails of further service accounts that may push: those of other subscriptions. They may invoke the service, too."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
 variable "grant_token_creator" {
   description = "Whether Pub/Sub's service agent is granted to make tokens of the push account: in projects in which Pub/Sub was enabled before 8 April 2021."
   type        = bool

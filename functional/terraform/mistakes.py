@@ -117,6 +117,8 @@ MISTAKES = [
     ("no invoker", IAM, block('resource "google_cloud_run_v2_service_iam_member" "push_invoker"'), "", grants, "push_invoker"),
     ("another role than invoker", IAM, re.compile(r'("push_invoker" \{(?:.*\n)*?.*)roles/run.invoker'), r"\1roles/run.viewer", grants, "run.invoker for the push account"),
     ("the wrong account invokes", IAM, "google_service_account.push.email", "google_service_account.run.email", grants, "run.invoker for the push account"),
+    ("no invoker for the further accounts", IAM, block('resource "google_cloud_run_v2_service_iam_member" "more_invokers"'), "", grants, "more_invokers"),
+    ("the further accounts are not expected", SERVICE, "concat([google_service_account.push.email], var.more_push_accounts)", "[google_service_account.push.email]", grants, "the service expects both accounts"),
     ("no publisher of dead letters", IAM, block('resource "google_pubsub_topic_iam_member" "dead_letter_publisher"'), "", grants, "dead_letter_publisher"),
     ("another role than publisher", IAM, "roles/pubsub.publisher", "roles/pubsub.viewer", grants, "pubsub.publisher on the dead-letter topic"),
     ("publisher on the topic itself", IAM, "= google_pubsub_topic.dead_letter.name", '= "orders"', grants, "pubsub.publisher on the dead-letter topic"),

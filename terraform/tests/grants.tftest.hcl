@@ -29,6 +29,26 @@ run "the_push_account_invokes_the_service_and_nobody_else" {
   }
 }
 
+run "the_accounts_of_other_subscriptions_are_let_in_where_they_are_named" {
+  command = plan
+  variables {
+    more_push_accounts = ["billing-push@shop-prod.iam.gserviceaccount.com"]
+  }
+
+  assert {
+    condition = (
+      one(values(google_cloud_run_v2_service_iam_member.more_invokers)).role == "roles/run.invoker"
+      && one(values(google_cloud_run_v2_service_iam_member.more_invokers)).member == "serviceAccount:billing-push@shop-prod.iam.gserviceaccount.com"
+      && one(values(google_cloud_run_v2_service_iam_member.more_invokers)).name == google_cloud_run_v2_service.this.name
+    )
+    error_message = "run.invoker for the further account"
+  }
+  assert {
+    condition     = one([for env in google_cloud_run_v2_service.this.template[0].containers[0].env : env.value if env.name == "PUSH_SERVICE_ACCOUNT"]) == "${google_service_account.push.email},billing-push@shop-prod.iam.gserviceaccount.com"
+    error_message = "the service expects both accounts"
+  }
+}
+
 run "pubsub_may_dead_letter" {
   command = plan
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use object_store::memory::InMemory;
 use pushonce::Store;
-use pushonce::store::{self, Bucket, BucketBuilder, Memory, Sql};
+use pushonce::store::{self, Bucket, BucketBuilder, Maintain, Memory, Sql};
 use sqlx::{MySqlPool, PgPool};
 
 use crate::emulator::{Emulator, PROJECT};
@@ -98,11 +98,16 @@ impl Site {
 
     /// A store of its own connections, as another process would have.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.operated()
+    }
+
+    /// The same, as an operator has it.
+    pub(crate) fn operated(&self) -> Arc<dyn Maintain> {
         match &self.at {
             At::Memory(memory) => memory.clone(),
             At::Objects(objects) => Arc::new(in_step(Bucket::builder(objects.clone()))),
-            At::File(file) => store::connect(&format!("sqlite://{}", file.display())).unwrap(),
-            At::Datastore(_) | At::Url(..) | At::S3(_) | At::Gcs(_) => self.store_at(&self.host()),
+            At::File(file) => store::open(&format!("sqlite://{}", file.display())).unwrap(),
+            At::Datastore(_) | At::Url(..) | At::S3(_) | At::Gcs(_) => self.operated_at(&self.host()),
         }
     }
 
@@ -136,9 +141,13 @@ impl Site {
 
     /// A store that finds the server at that `host:port`.
     pub(crate) fn store_at(&self, at: &str) -> Arc<dyn Store> {
+        self.operated_at(at)
+    }
+
+    fn operated_at(&self, at: &str) -> Arc<dyn Maintain> {
         match &self.at {
             At::Datastore(emulator) => Arc::new(emulator.builder(at).build().unwrap()),
-            At::Url(url, host) => store::connect(&url.replacen(host, at, 1)).unwrap(),
+            At::Url(url, host) => store::open(&url.replacen(host, at, 1)).unwrap(),
             At::S3(s3) => Arc::new(s3.builder(at).build().unwrap()),
             At::Gcs(_) => Arc::new(in_step(Bucket::gcs(fake_gcs::client(at)))),
             At::Memory(_) | At::Objects(_) | At::File(_) => unreachable!("{} has no wire", self.name),

@@ -23,8 +23,9 @@ variable "region" {
 }
 
 variable "image" {
-  description = "The image of the Dockerfile at the root of this repository, by digest."
+  description = "The image of the Dockerfile at the root of this repository, by digest. Without it the service keeps the image that it has."
   type        = string
+  default     = null
 }
 
 variable "supplier_url" {
@@ -37,6 +38,12 @@ variable "email" {
   description = "Who is told of an alert. Without it alerts only open incidents."
   type        = string
   default     = null
+}
+
+variable "runbook_url" {
+  description = "Where your copy of docs/runbook.md is to be read; each alert links its heading there."
+  type        = string
+  default     = "docs/runbook.md"
 }
 
 provider "google" {
@@ -63,14 +70,17 @@ module "orders" {
   path                  = "/orders"
   environment           = var.supplier_url == null ? {} : { SUPPLIER_URL = var.supplier_url }
   notification_channels = google_monitoring_notification_channel.email[*].name
+  runbook_url           = var.runbook_url
 }
 
 output "orders" {
   description = "What to publish to, where dead letters are, and the numbers."
   value = {
     topic                    = module.orders.topic
+    subscription             = module.orders.subscription
     service_uri              = module.orders.service_uri
     dead_letter_subscription = module.orders.dead_letter_subscription
-    needed_attempts          = module.orders.sizing.needed
+    run_service_account      = module.orders.run_service_account
+    sizing                   = module.orders.sizing
   }
 }
