@@ -178,7 +178,7 @@ pub(super) async fn told_late(claim: &mut Claim, op: &Op) -> Commit {
     let completes = matches!(op, Op::Complete(_));
     match commit {
         Commit::Recorded | Commit::AlreadyDone => {
-            tracing::info!(key = key.to_string(), completes, "stored after the answer")
+            tracing::info!(key = key.to_string(), completes, "stored after the answer");
         }
         Commit::FencedOut => {
             tracing::warn!(

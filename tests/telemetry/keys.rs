@@ -204,6 +204,6 @@ async fn a_key_with_a_line_break_writes_no_line_of_its_own_for_people() {
     let (written, ours) =
         (page.text(), |line: &&str| line.contains("orders:1\\n") || line.contains("verbs:1\\n"));
     let lines: Vec<_> = written.lines().collect();
-    assert!(lines.len() >= 2 && lines.iter().all(|line| ours(&line)), "{written}");
+    assert!(lines.len() >= 2 && lines.iter().all(ours), "{written}");
     assert!(!written.contains('\u{1b}'), "{written:?}");
 }
