@@ -1,9 +1,10 @@
 //! An error with its sources, in one line, for a log.
 
 use std::error::Error;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::key::Key;
+use crate::key::{Key, hidden};
 
 /// Nobody's chain is longer; one that leads back to itself ends here.
 const LINKS: usize = 64;
@@ -27,5 +28,18 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
 /// The same for a line about this key, which an error of a store or of a handler may name: as that
 /// key's own display would.
 pub(crate) fn chain_about(key: &Key, error: &(dyn Error + 'static)) -> String {
-    key.hidden_in(chain(error))
+    hidden([key], &chain(error))
+}
+
+/// A text of somebody else's in a line for people: it can begin no line of its own, and colour none.
+pub(crate) struct OneLine<'a>(pub(crate) &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(char::is_control) {
+            let plain = part.trim_end_matches(char::is_control);
+            write!(f, "{plain}{}", part[plain.len()..].escape_default())?;
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,6 @@
 //! Keys: what is done once, and for which consumer.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -175,14 +175,6 @@ impl Key {
         format!("{}:{}", self.consumer, self.text)
     }
 
-    /// A text of somebody else's, for a log: where this key is hashed its text is hashed there too.
-    pub(crate) fn hidden_in(&self, text: String) -> String {
-        match self.in_logs {
-            KeyInLogs::Shown => text,
-            KeyInLogs::Hashed => text.replace(&*self.text, &self.pseudonym()),
-        }
-    }
-
     fn pseudonym(&self) -> String {
         format!("#{}", hex(&self.digest()[..16]))
     }
@@ -246,6 +238,20 @@ pub(crate) fn join(parts: &[String]) -> String {
         [one] => one.clone(),
         _ => parts.iter().map(|part| format!("{}.{part}", part.len())).collect::<Vec<_>>().join("|"),
     }
+}
+
+/// A text of somebody else's, for a log: the texts of those keys that are hashed are hashed there too.
+pub(crate) fn hidden<'a>(keys: impl IntoIterator<Item = &'a Key>, text: &str) -> String {
+    fn hide(keys: &[&Key], text: &str) -> String {
+        let [key, others @ ..] = keys else { return text.to_owned() };
+        // The others only between: what took this one's place stays as it is.
+        let parts: Vec<_> = text.split(&*key.text).map(|part| hide(others, part)).collect();
+        parts.join(&key.pseudonym())
+    }
+    let mut hashed: Vec<_> = keys.into_iter().filter(|key| key.in_logs == KeyInLogs::Hashed).collect();
+    // A short one may stand inside of a longer one, which would not be found any more.
+    hashed.sort_by_key(|key| Reverse(key.text.len()));
+    hide(&hashed, text)
 }
 
 /// Lower-case hex digits.
@@ -361,11 +367,21 @@ mod tests {
         assert_eq!(HashSet::from([shown.clone(), hashed.clone()]).len(), 1);
         assert_eq!(shown.stored_name(1500), hashed.stored_name(1500));
         assert_eq!((hashed.text(), hashed.shown()), ("ada@x.org", shown.to_string()));
-        let told = hashed.hidden_in("no route to ada@x.org: ada@x.org is gone".to_owned());
+        let told = hidden([&hashed], "no route to ada@x.org: ada@x.org is gone");
         for text in [hashed.to_string(), format!("{hashed:?}"), told] {
             assert!(text.contains(&hashed.pseudonym()) && !text.contains("ada"), "{text}");
         }
-        assert_eq!(shown.hidden_in("ada@x.org".to_owned()), "ada@x.org");
+        assert_eq!(hidden([&shown], "ada@x.org"), "ada@x.org");
+    }
+
+    #[test]
+    fn a_short_key_is_not_looked_for_in_the_hash_of_another() {
+        let hashed = |text: &str| key(text).in_logs(KeyInLogs::Hashed);
+        let (long, short) = (hashed("order a of ada@x.org"), hashed("a"));
+        for keys in [[&long, &short], [&short, &long]] {
+            let told = hidden(keys, "no order a of ada@x.org: a!");
+            assert_eq!(told, format!("no {}: {}!", long.pseudonym(), short.pseudonym()));
+        }
     }
 
     #[test]

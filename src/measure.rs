@@ -1,8 +1,12 @@
 //! What the crate measures of itself: the names, labels, units and buckets of its metrics, in one place.
 //!
-//! Metrics go through the facade [`metrics`], to whatever recorder the program installs; the feature
-//! `prometheus` has one. Without a recorder nothing is counted, timed or allocated. A recorder may be
+//! Metrics go through the facade [`metrics`], to the recorder that the program installs for the process;
+//! the feature `prometheus` has one. Without a recorder nothing is counted, timed or allocated for them;
+//! a [`Metered`](crate::store::Metered) store keeps its own totals in any case. A recorder may be
 //! installed before or after the layers and stores are made: what happens from then on is counted.
+//!
+//! A recorder of one thread ([`metrics::with_local_recorder`]) is not supported: what a recorder has given
+//! is kept for the process and known again by its address alone, so that a second one may hear nothing.
 //!
 //! Names, labels and their values are part of the API: dashboards and alerts depend on them. No label
 //! ever holds a key, a message id, an error or an address. `docs/metrics.md` says how to read them.
@@ -97,11 +101,12 @@ pub const TRIP: Metric =
     seconds("pushonce_store_trip_seconds", &["operation"], "Time of a round trip to the store", TRIP_BUCKETS);
 
 /// All of them.
-pub const ALL: [Metric; 9] =
-    [DELIVERIES, UNAUTHORIZED, IN_FLIGHT, CLAIM, WORK, COMPLETE, LEASE_LEFT, TRIPS, TRIP];
+pub const ALL: &[Metric] =
+    &[DELIVERIES, UNAUTHORIZED, IN_FLIGHT, CLAIM, WORK, COMPLETE, LEASE_LEFT, TRIPS, TRIP];
 
-/// The values of the label `outcome`: the names of [`Outcome`](crate::Outcome), in its order.
-pub const OUTCOMES: [&str; 13] = [
+/// The values of the label `outcome`: the names of [`Outcome`](crate::Outcome), in its order. Without
+/// `unauthorized`, which comes to no consumer: [`UNAUTHORIZED`] counts it.
+pub const OUTCOMES: &[&str] = &[
     "ran",
     "duplicate",
     "conflict",
@@ -114,12 +119,30 @@ pub const OUTCOMES: [&str; 13] = [
     "unkeyed",
     "refused",
     "unguarded",
-    "unauthorized",
+];
+/// The values of the label `reason`, as the module `oidc` tells what they mean.
+pub const REASONS: &[&str] = &[
+    "missing",
+    "elsewhere",
+    "malformed",
+    "algorithm",
+    "signature-removed",
+    "signature-present",
+    "unknown-key",
+    "signature",
+    "claim-missing",
+    "issuer",
+    "audience",
+    "expired",
+    "not-yet-valid",
+    "email-unverified",
+    "caller",
+    "keys-unavailable",
 ];
 /// The values of the label `operation`, as [`Totals`](crate::store::Totals) has them.
-pub const OPERATIONS: [&str; 4] = ["read", "create", "update", "commit"];
+pub const OPERATIONS: &[&str] = &["read", "create", "update", "commit"];
 /// The values of the label `result`, as [`Trips`](crate::store::Trips) has them.
-pub const RESULTS: [&str; 3] = ["made", "lost", "failed"];
+pub const RESULTS: &[&str] = &["made", "lost", "failed"];
 
 /// The most values of the label `consumer`. A consumer is a named handler, so there are few; where a
 /// program makes names as it goes, all that come later are counted together as [`OTHERS`].

@@ -17,6 +17,9 @@ struct Handles {
     listener: usize,
     consumers: HashMap<Consumer, Arc<Meters>>,
     trips: Option<Arc<TripMeters>>,
+    /// In the order of [`measure::REASONS`].
+    #[cfg(feature = "oidc")]
+    refusals: Option<Arc<[Counter]>>,
 }
 
 static HANDLES: LazyLock<RwLock<Handles>> = LazyLock::new(RwLock::default);
@@ -24,7 +27,8 @@ static OTHERS: LazyLock<Consumer> = LazyLock::new(|| Consumer::reserved("others"
 
 /// The metrics of one consumer.
 struct Meters {
-    outcomes: [Counter; OUTCOMES.len()],
+    /// In the order of [`OUTCOMES`].
+    outcomes: Vec<Counter>,
     in_flight: Gauge,
     claim: Histogram,
     work: Histogram,
@@ -34,8 +38,8 @@ struct Meters {
 
 /// The metrics of all stores.
 struct TripMeters {
-    counts: [[Counter; RESULTS.len()]; OPERATIONS.len()],
-    times: [Histogram; OPERATIONS.len()],
+    counts: Vec<Vec<Counter>>,
+    times: Vec<Histogram>,
 }
 
 /// Begins the metrics of a consumer at zero, so that a rate sees the first of everything.
@@ -52,10 +56,31 @@ pub(crate) fn count(consumer: &Consumer, outcome: &str) {
     }
 }
 
-/// Counts a push whose token was refused.
+/// Begins the counts of refused tokens at zero, as [`announce`] does for a consumer.
 #[cfg(feature = "oidc")]
-pub(crate) fn unauthorized(reason: &'static str) {
-    unhurt(|| metrics::counter!(measure::UNAUTHORIZED.name, "reason" => reason).increment(1));
+pub(crate) fn announce_refusals() {
+    refusals();
+}
+
+/// Counts a push whose token was refused, by the name of the reason.
+#[cfg(feature = "oidc")]
+pub(crate) fn unauthorized(reason: &str) {
+    if let Some(refusals) = refusals()
+        && let Some(at) = measure::REASONS.iter().position(|name| *name == reason)
+    {
+        unhurt(|| refusals[at].increment(1));
+    }
+}
+
+/// The counts of refused tokens, if anybody listens.
+#[cfg(feature = "oidc")]
+fn refusals() -> Option<Arc<[Counter]>> {
+    let listener = listener()?;
+    let counts = |name: &&'static str| counter(measure::UNAUTHORIZED, vec![Label::new("reason", *name)]);
+    let made = |handles: &mut Handles| {
+        handles.refusals.insert(measure::REASONS.iter().map(counts).collect()).clone()
+    };
+    unhurt(|| handle(listener, |handles| handles.refusals.clone(), made))
 }
 
 /// Counts a trip to a store, by the places of its operation and result in their lists.
@@ -146,7 +171,8 @@ fn of(consumer: &Consumer) -> Option<Arc<Meters>> {
     unhurt(|| handle(listener, found, made))
 }
 
-/// The recorder of this thread, by its address; `None` where there is none.
+/// The recorder, by its address; `None` where there is none. One of this thread alone cannot be told from
+/// that of the process, which is why only the latter is supported.
 ///
 /// The facade does not tell. Where no recorder is set it calls one of its own, which does nothing: a
 /// value without a size, at the address of a `static`. A recorder without a size that a program sets is
@@ -194,7 +220,9 @@ impl Meters {
         let label = || Label::new("consumer", consumer.as_str().to_owned());
         Self {
             outcomes: OUTCOMES
-                .map(|name| counter(measure::DELIVERIES, vec![label(), Label::new("outcome", name)])),
+                .iter()
+                .map(|name| counter(measure::DELIVERIES, vec![label(), Label::new("outcome", *name)]))
+                .collect(),
             in_flight: with_recorder(|recorder| {
                 recorder.register_gauge(&Key::from_parts(measure::IN_FLIGHT.name, vec![label()]), &METADATA)
             }),
@@ -208,14 +236,14 @@ impl Meters {
 
 impl TripMeters {
     fn made() -> Self {
-        let label = |operation| Label::new("operation", operation);
+        let labels = || OPERATIONS.iter().map(|name| Label::new("operation", *name));
+        let counts = |operation: Label| {
+            let results = RESULTS.iter().map(|name| Label::new("result", *name));
+            results.map(|result| counter(measure::TRIPS, vec![operation.clone(), result])).collect()
+        };
         Self {
-            counts: OPERATIONS.map(|operation| {
-                RESULTS.map(|result| {
-                    counter(measure::TRIPS, vec![label(operation), Label::new("result", result)])
-                })
-            }),
-            times: OPERATIONS.map(|operation| histogram(measure::TRIP, label(operation))),
+            counts: labels().map(counts).collect(),
+            times: labels().map(|operation| histogram(measure::TRIP, operation)).collect(),
         }
     }
 }

@@ -33,6 +33,10 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
         "PUSHONCE_METRICS",
         "PORT",
         "PUSH_AUTH",
+        "PUSH_AUDIENCE",
+        "PUSH_SERVICE_ACCOUNT",
+        "PUSH_KEYS_URL",
+        "RUST_LOG",
     ] {
         command.env_remove(read);
     }
@@ -201,18 +205,35 @@ async fn orders_starts_with_times_that_do_not_fit_where_it_is_told_to_and_warns_
 
 #[tokio::test]
 async fn orders_starts_where_nothing_is_wrong() {
+    // On Cloud Run a door that is not checked is something wrong.
+    let door = if cfg!(feature = "oidc") {
+        &[
+            ("K_SERVICE", "orders"),
+            ("PUSH_AUTH", "platform"),
+            ("PUSH_AUDIENCE", "https://orders.example.run.app"),
+            ("PUSH_SERVICE_ACCOUNT", "pusher@project.iam.gserviceaccount.com"),
+        ][..]
+    } else {
+        &[("PUSH_AUTH", "none")]
+    };
     let service = [
-        ("K_SERVICE", "orders"),
         ("PUSHONCE_STORE", "memory:"),
         ("PUSHONCE_DISABLED", "off"),
-        ("PUSH_AUTH", "none"),
         ("LEASE_SECONDS", "900"),
         ("TTL_SECONDS", ""),
         ("MAX_DELIVERY_ATTEMPTS", "10"),
         ("SUPPLIER_URL", "http://supplier:8080/orders"),
     ];
-    let log = until_it_listens(&service).await;
+    let log = until_it_listens(&[door, &service].concat()).await;
     assert!(!log.iter().any(|line| line.contains("WARN")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn orders_warns_on_cloud_run_of_a_door_that_is_not_checked() {
+    let service = [("K_SERVICE", "orders"), ("PUSHONCE_STORE", "memory:"), ("PUSH_AUTH", "none")];
+    let log = until_it_listens(&service).await;
+    let warned: Vec<_> = log.iter().filter(|line| line.contains("WARN")).collect();
+    assert!(matches!(warned[..], [line] if line.contains("`PUSH_AUTH` is `none`")), "{log:#?}");
 }
 
 /// Starts `orders`, and gives its log up to where it listens.

@@ -66,7 +66,9 @@ fn checked(mode: &str) -> Result<Layer, BoxError> {
         let name = match error {
             Invalid::NoAudience | Invalid::Audience { .. } => "PUSH_AUDIENCE",
             Invalid::NoCaller | Invalid::Caller { .. } => "PUSH_SERVICE_ACCOUNT",
-            _ => "PUSH_KEYS_URL",
+            Invalid::KeysUrl => "PUSH_KEYS_URL",
+            // No variable's fault.
+            _ => return format!("`PUSH_AUTH={mode}`: {error}"),
         };
         format!("`{name}`, with `PUSH_AUTH={mode}`: {error}")
     })?;

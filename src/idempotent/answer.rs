@@ -13,7 +13,7 @@ use super::config::{Config, PayloadCheck};
 use super::handler::{HandlerFailed, inside};
 use super::keys::Unkeyed;
 use super::report::{self, Report};
-use crate::key::{Consumer, Key};
+use crate::key::Key;
 use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
 use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
@@ -85,8 +85,7 @@ impl Judged {
 impl Answering {
     /// Of work that runs without a guard.
     pub(super) fn measured(&self) -> Run {
-        let Config { consumer, clock, .. } = &*self.config;
-        Run::begin(consumer.as_ref().unwrap_or(&Consumer::default()), clock)
+        Run::begin(self.config.consumer(), &self.config.clock)
     }
 
     fn judged(&self, result: Result<Ran<Response<Bytes>>, RunError>) -> Judged {
@@ -228,12 +227,11 @@ fn told(
 ) -> Response<Bytes> {
     *response.status_mut() = verdict.status;
     response.headers_mut().insert(HEADER, HeaderValue::from_static(verdict.outcome.name()));
-    let unnamed = Consumer::default();
     let report = Report {
         outcome: verdict.outcome,
         status: verdict.status.as_u16(),
         handler_status: about.answered.map(|status| status.as_u16()),
-        consumer: config.consumer.as_ref().unwrap_or(&unnamed),
+        consumer: config.consumer(),
         key: about.key,
         delivery: about.delivery,
         lease: about.lease,

@@ -1,7 +1,7 @@
 //! The layer's settings as data, and what is refused when it is built.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::body::Limits;
@@ -75,7 +75,16 @@ impl Config {
         if body == 0 || budget < body || time.is_zero() {
             return Err(InvalidLayer::Limits { body, budget });
         }
-        Ok(())
+        match self.hooks.iter().find(|(outcome, _)| *outcome == Outcome::Unauthorized) {
+            Some((outcome, _)) => Err(InvalidLayer::Hook { outcome: *outcome }),
+            None => Ok(()),
+        }
+    }
+
+    /// The consumer's name, which a layer that was checked has.
+    pub(super) fn consumer(&self) -> &Consumer {
+        static UNNAMED: LazyLock<Consumer> = LazyLock::new(Consumer::default);
+        self.consumer.as_ref().unwrap_or_else(|_| &UNNAMED)
     }
 }
 
@@ -101,6 +110,14 @@ pub enum InvalidLayer {
         body: usize,
         /// The budget of the process.
         budget: usize,
+    },
+    /// A hook is on an outcome that no delivery of a layer has.
+    #[error(
+        "the hook on `{outcome}` would never be called: a push whose token is refused does not come to this layer; count `pushonce_unauthorized_total`, or look for the event in the log"
+    )]
+    Hook {
+        /// What the hook is on.
+        outcome: Outcome,
     },
     /// `PUSHONCE_DISABLED` is set where it must not be.
     #[error(transparent)]

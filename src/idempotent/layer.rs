@@ -196,6 +196,8 @@ impl IdempotentLayer {
 
     /// Calls `hook` for each delivery that ends in `outcome`, after what is recorded and before the
     /// answer. A hook observes: one that fails or panics is logged and changes nothing.
+    ///
+    /// One on [`Outcome::Unauthorized`] is refused by [`check`](Self::check): it would never be called.
     pub fn on<H>(mut self, outcome: Outcome, hook: H) -> Self
     where
         H: Fn(&Report<'_>) -> Result<(), BoxError> + Send + Sync + 'static,

@@ -1,6 +1,5 @@
 //! What became of one delivery: one log line, and the hooks.
 
-use std::cmp::Reverse;
 use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +9,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use tracing::Level;
 
 use super::config::Config;
-use crate::chain::chain;
-use crate::key::{Consumer, Key};
+use crate::chain::{OneLine, chain};
+use crate::key::{Consumer, Key, hidden};
 use crate::lease::{History, Lease, Skip};
 use crate::pubsub::{Delivery, Outcome, Verdict};
 use crate::store::BoxError;
@@ -71,15 +70,12 @@ impl Report<'_> {
     }
 
     fn error_shown(&self) -> Option<String> {
-        self.error.map(|error| self.hidden_in(chain(error)))
+        self.error.map(|error| self.hidden_in(&chain(error)))
     }
 
     /// A text of somebody else's, with no more of the keys than their own display has.
-    fn hidden_in(&self, text: String) -> String {
-        let mut keys: Vec<&Key> = self.key.into_iter().chain(self.entity).collect();
-        // A short one may stand inside of the other, which would not be found any more.
-        keys.sort_by_key(|key| Reverse(key.text().len()));
-        keys.into_iter().fold(text, |text, key| key.hidden_in(text))
+    fn hidden_in(&self, text: &str) -> String {
+        hidden(self.key.into_iter().chain(self.entity), text)
     }
 
     /// The name of the history, and the runs before.
@@ -138,7 +134,7 @@ pub(super) fn tell(config: &Config, verdict: Verdict, report: &Report<'_>) {
             Ok(Err(error)) => chain(&*error),
             Err(panic) => crate::verbs::watch::message(&*panic),
         };
-        let failed = report.hidden_in(failed);
+        let failed = report.hidden_in(&failed);
         tracing::warn!(outcome = %report.outcome, failed, "a hook failed; that changes nothing");
     }
 }
@@ -150,10 +146,10 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.outcome.name())?;
         if let Some(key) = self.0.key_shown() {
-            write!(f, " {key}")?;
+            write!(f, " {}", OneLine(&key))?;
         }
         match self.0.error_shown() {
-            Some(error) => write!(f, ": {error}"),
+            Some(error) => write!(f, ": {}", OneLine(&error)),
             None => Ok(()),
         }
     }

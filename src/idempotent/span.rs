@@ -1,7 +1,7 @@
 //! The span of one delivery: what every log line has that is written while it is worked on.
 
 use http::HeaderMap;
-use tracing::field::{Empty, display};
+use tracing::field::Empty;
 use tracing::{Level, Span};
 
 use super::config::Config;
@@ -36,7 +36,8 @@ pub(super) fn read(span: &Span, headers: &HeaderMap, delivery: &Delivery, key: O
     if span.is_disabled() {
         return;
     }
-    let (id, key) = (delivery.message_id(), key.map(display));
+    // A text, which every format escapes, and no display.
+    let (id, key) = (delivery.message_id(), key.map(Key::to_string));
     let Some(published) = Trace::of_publisher(delivery) else {
         tracing::record_all!(span, message_id = id, key = key);
         return;

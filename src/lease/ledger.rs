@@ -199,7 +199,7 @@ impl Entry {
             None => StoreError::unanswered("no answer within ten seconds"),
         };
         tracing::warn!(
-            key = %self.key,
+            key = self.key.to_string(),
             error = chain_about(&self.key, &failed),
             "the entry of an uncertain key is not written: the log is its ledger"
         );

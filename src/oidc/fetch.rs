@@ -31,7 +31,7 @@ const LARGEST: usize = 256 * 1024;
 const DEFAULT_LIFE: Duration = Duration::from_secs(5 * 60);
 /// No answer makes us ask more often, nor trust a key longer.
 const SHORTEST_LIFE: Duration = Duration::from_secs(60);
-const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keys by their id.
 pub(super) type KeySet = HashMap<String, Arc<DecodingKey>>;
@@ -63,7 +63,7 @@ pub(super) enum FetchError {
     NoSet(#[source] serde_json::Error),
     #[error("the key server's answer has no RSA key with an id")]
     NoKey,
-    #[error("the fetch was cut off by the end of the process")]
+    #[error("the fetch ended without an answer: it panicked, or the process is ending")]
     CutOff,
 }
 

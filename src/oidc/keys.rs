@@ -1,4 +1,4 @@
-//! The keys that Google signs with: fetched once for all who wait, kept for their life, and beyond it while their server is down.
+//! The keys that Google signs with: fetched once for all who wait, kept for their life, or for a day while their server is down.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use jsonwebtoken::DecodingKey;
 use tokio::sync::OwnedMutexGuard;
 
-use super::fetch::{FetchError, KeyServer, KeySet};
+use super::fetch::{FetchError, KeyServer, KeySet, LONGEST_LIFE};
 use super::refusal::Refusal;
 use crate::chain::chain;
 use crate::task;
@@ -18,9 +18,9 @@ use crate::time::{Clock, Stopwatch};
 const COOL_DOWN: Duration = Duration::from_secs(30);
 /// A key server that failed is left alone so long. Shorter: while there are no keys every push waits.
 const FAILED_COOL_DOWN: Duration = Duration::from_secs(5);
-/// How long keys are used beyond their life while their server cannot be reached. Google publishes a
-/// key for weeks, and one that it has withdrawn is believed no longer than this.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long keys are used after their fetch while their server cannot be reached. Google publishes a
+/// key for weeks, and one that it has withdrawn is believed no longer than this: no life is longer.
+const BELIEVED: Duration = LONGEST_LIFE;
 
 /// The keys of one server, for all layers that share it.
 pub(super) struct Keys {
@@ -86,7 +86,7 @@ impl Keys {
         let known = good.and_then(|good| Some((good.keys.get(kid)?, good)));
         let key = match known {
             Some((key, good)) if good.age.elapsed() < good.life => return Next::Use(key.clone()),
-            Some((key, good)) if good.age.elapsed() < good.life + STALE => Some(key.clone()),
+            Some((key, good)) if good.age.elapsed() < BELIEVED => Some(key.clone()),
             _ => None,
         };
         let retry = state.cooling();
@@ -126,7 +126,7 @@ impl Keys {
                 tracing::warn!(
                     error = chain(&error),
                     age_seconds,
-                    "the keys of push tokens could not be fetched; those of the last fetch, if there are any, are used for at most a day beyond their life"
+                    "the keys of push tokens could not be fetched; those of the last fetch, if there are any, are used until they are a day old"
                 );
                 state.failure = Some(Arc::new(error));
             }

@@ -11,6 +11,7 @@ use super::keys::Keys;
 use super::report::Reports;
 use super::service::PushAuthService;
 use super::token::Expected;
+use crate::meter;
 use crate::time::{Clock, system_clock};
 
 /// The `jwks_uri` of <https://accounts.google.com/.well-known/openid-configuration>.
@@ -129,7 +130,10 @@ impl<S> Layer<S> for PushAuthLayer {
     #[expect(clippy::panic, reason = "a configuration error at start, as documented")]
     fn layer(&self, inner: S) -> PushAuthService<S> {
         match self.gate() {
-            Ok(gate) => PushAuthService::new(inner, Arc::new(gate)),
+            Ok(gate) => {
+                meter::announce_refusals();
+                PushAuthService::new(inner, Arc::new(gate))
+            }
             Err(error) => panic!("this PushAuthLayer cannot work: {error}"),
         }
     }

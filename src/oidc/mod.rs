@@ -90,15 +90,17 @@
 //!
 //! An error line (`event = "unauthorized"`) has the reason, the expected and the received audience and
 //! e-mail, and how many lines were left out: there is one in ten seconds for each reason. It never has
-//! the token. The counter `pushonce_unauthorized_total` has the label `reason`, and counts all.
+//! the token. The counter `pushonce_unauthorized_total` has the label `reason`, and counts all; each
+//! reason begins at zero when a route has the layer.
 //!
 //! # The keys
 //!
 //! Google's keys are fetched at the first token, once for all who wait, and live as long as
 //! `Cache-Control` says, from a minute to a day. A token with a key id that is not known makes them be
-//! fetched anew, at most every 30 seconds. While the key server is down, the last keys are used for up
-//! to a day beyond their life, with a warning; a server that failed is asked again after five seconds.
-//! Without keys the answer is 503, since the token may be good.
+//! fetched anew, at most every 30 seconds. While the key server is down, the last keys are used until
+//! a day after they were fetched, with a warning; so a key that Google withdraws is believed for a day
+//! at most. A server that failed is asked again after five seconds. Without keys, and for an unknown key
+//! id while the server is down, the answer is 503, since the token may be good.
 //!
 //! [removed]: https://cloud.google.com/run/docs/troubleshooting#signature-removed
 //! [s2s]: https://cloud.google.com/run/docs/authenticating/service-to-service

@@ -113,3 +113,39 @@ impl Refusal {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::REASONS;
+
+    /// The next of the list, so that none can be left out: a new one does not compile without its place.
+    fn next(refusal: &Refusal) -> Option<Refusal> {
+        Some(match refusal {
+            Refusal::Missing => Refusal::Elsewhere,
+            Refusal::Elsewhere => Refusal::Malformed { what: String::new() },
+            Refusal::Malformed { .. } => Refusal::Algorithm { found: Algorithm::HS256 },
+            Refusal::Algorithm { .. } => Refusal::Stripped,
+            Refusal::Stripped => Refusal::Unstripped,
+            Refusal::Unstripped => Refusal::UnknownKey,
+            Refusal::UnknownKey => Refusal::Signature,
+            Refusal::Signature => Refusal::Claim { name: "aud" },
+            Refusal::Claim { .. } => Refusal::Issuer,
+            Refusal::Issuer => Refusal::Audience,
+            Refusal::Audience => Refusal::Expired { seconds: 1 },
+            Refusal::Expired { .. } => Refusal::NotYetValid { seconds: 1 },
+            Refusal::NotYetValid { .. } => Refusal::Unverified,
+            Refusal::Unverified => Refusal::Caller,
+            Refusal::Caller => {
+                Refusal::Keys { source: Arc::new(FetchError::NoKey), retry: Duration::default() }
+            }
+            Refusal::Keys { .. } => return None,
+        })
+    }
+
+    #[test]
+    fn the_reasons_are_the_values_of_the_label() {
+        let all = std::iter::successors(Some(Refusal::Missing), next);
+        assert_eq!(all.map(|refusal| refusal.reason()).collect::<Vec<_>>(), REASONS);
+    }
+}

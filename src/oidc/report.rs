@@ -83,7 +83,7 @@ fn joined(headers: &HeaderMap) -> Span {
 }
 
 /// A received text, bounded, and such that it can pretend to be no other line.
-pub(super) fn shown(text: &str) -> String {
+fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_default).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push_str("...");

@@ -3,13 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::dangerous::insecure_decode;
+use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, TokenData, Validation, decode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::refusal::Refusal;
-use super::report::shown;
 
 /// Both spellings that Google's tokens have
 /// (<https://developers.google.com/identity/openid-connect/openid-connect#validatinganidtoken>).
@@ -47,10 +47,7 @@ pub(super) struct Token<'a> {
 
 impl<'a> Token<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, Refusal> {
-        // Shown as received texts are, since it may repeat a claim.
-        let unread =
-            |error: jsonwebtoken::errors::Error| Refusal::Malformed { what: shown(&error.to_string()) };
-        let TokenData { header, claims } = insecure_decode(text).map_err(unread)?;
+        let TokenData { header, claims } = insecure_decode(text).map_err(|error| unread(&error))?;
         Ok(Self { text, header, claims })
     }
 
@@ -84,6 +81,19 @@ impl<'a> Token<'a> {
         (rules.validate_exp, rules.validate_aud) = (false, false);
         decode::<IgnoredAny>(self.text, key, &rules).map(drop).map_err(|_| Refusal::Signature)
     }
+}
+
+/// What is wrong with a text that is no token, without any of it: the library would quote a claim.
+fn unread(error: &Error) -> Refusal {
+    let what = match error.kind() {
+        ErrorKind::Json(error) => {
+            let (line, column) = (error.line(), error.column());
+            format!("its header or its claims are not the JSON of a token, at line {line}, column {column}")
+        }
+        ErrorKind::Base64(_) | ErrorKind::Utf8(_) => "a part of it is no text in base64url".to_owned(),
+        _ => "it does not have three parts".to_owned(),
+    };
+    Refusal::Malformed { what }
 }
 
 /// The claims that are looked at, as far as there are any.

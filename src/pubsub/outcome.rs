@@ -51,7 +51,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: &'static [Self] = &[
         Self::Ran,
         Self::Duplicate,
         Self::Conflict,
@@ -88,7 +88,7 @@ impl Outcome {
 
     /// The outcome of that name, as the header `pushonce-outcome` has it.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+        Self::ALL.iter().copied().find(|outcome| outcome.name() == name)
     }
 
     /// How loudly it is logged.

@@ -28,7 +28,8 @@ use crate::time::{Clock, duration_micros, system_clock};
 /// # Ok(()) }
 /// ```
 ///
-/// Counting costs three atomic additions for each trip. Totals only grow, as those of a metrics
+/// It counts and times whether a recorder is installed or not, which costs two readings of the clock and
+/// three atomic additions for each trip. Totals only grow, as those of a metrics
 /// exporter do: ask for them as often as you like, and take differences. Maintenance is not counted.
 ///
 /// Where a recorder of the facade `metrics` is installed, each trip is told to it too

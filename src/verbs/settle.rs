@@ -110,7 +110,11 @@ pub(super) async fn settle<T, R: Reply<T>>(
         (None, Verb::Lock) => Some(Why::Unrecorded),
     };
     if let (Some(Commit::FencedOut), false) = (&stored, completes) {
-        tracing::info!(key = %plan.place.key, fence, "the claim was not ours any more when it was released");
+        tracing::info!(
+            key = plan.place.key.to_string(),
+            fence,
+            "the claim was not ours any more when it was released"
+        );
     }
     // The value or error may panic where nobody takes it.
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
@@ -173,9 +177,15 @@ pub(super) async fn told_late(claim: &mut Claim, op: &Op) -> Commit {
     let key = &claim.place().key;
     let completes = matches!(op, Op::Complete(_));
     match commit {
-        Commit::Recorded | Commit::AlreadyDone => tracing::info!(%key, completes, "stored after the answer"),
+        Commit::Recorded | Commit::AlreadyDone => {
+            tracing::info!(key = key.to_string(), completes, "stored after the answer");
+        }
         Commit::FencedOut => {
-            tracing::warn!(%key, completes, "fenced out before it could be stored after the answer");
+            tracing::warn!(
+                key = key.to_string(),
+                completes,
+                "fenced out before it could be stored after the answer"
+            );
         }
     }
     commit
@@ -190,7 +200,11 @@ pub(super) async fn through(claim: &mut Claim, op: &Op) -> Commit {
             Err(error) => error,
         };
         let key = &claim.place().key;
-        tracing::warn!(%key, error = chain_about(key, &error), "the end of the work is not stored yet");
+        tracing::warn!(
+            key = key.to_string(),
+            error = chain_about(key, &error),
+            "the end of the work is not stored yet"
+        );
         Box::pin(tokio::time::sleep(random::jitter(nap))).await;
         nap = (nap * 2).min(SLOWEST);
     }

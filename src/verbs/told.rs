@@ -60,10 +60,20 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
                 unhurt(|| drop(hook.inspect(|hook| hook(key))));
             }
             Err(RunError::Work(error)) if error.is::<AfterCommit>() => {
-                tracing::error!(event = "ran", %key, error = chain_about(key, &**error), "committed; what was to follow is not done");
+                tracing::error!(
+                    event = "ran",
+                    key = key.to_string(),
+                    error = chain_about(key, &**error),
+                    "committed; what was to follow is not done"
+                );
             }
             Err(error) if lost => {
-                tracing::error!(event = "lost", %key, error = chain_about(key, error), "begun, and never run again");
+                tracing::error!(
+                    event = "lost",
+                    key = key.to_string(),
+                    error = chain_about(key, error),
+                    "begun, and never run again"
+                );
             }
             _ => {}
         }
@@ -78,7 +88,8 @@ fn is_lost(error: &RunError) -> bool {
     receipt.progress == Progress::Started
 }
 
-/// The name of its outcome, as the layer names it.
+/// The name of its outcome, as the layer names it; but work that fails of what another verb met inside of
+/// it has failed, where the layer looks for that among the sources.
 fn outcome<T>(result: &Result<Ran<T>, RunError>, lost: bool) -> &'static str {
     match result {
         Ok(Ran { uncertain: None, .. }) => "ran",

@@ -57,7 +57,11 @@ pub(super) async fn settle<T, R: Reply<T>>(
     unhurt(|| reply.send(result.map(|value| Ran { value, uncertain: None })));
     if decided.is_none() {
         let commit = through(&mut claim, &op).await;
-        tracing::info!(key = %plan.place.key, committed = commit == Commit::AlreadyDone, "after the answer it is known what became of the work's own transaction");
+        tracing::info!(
+            key = plan.place.key.to_string(),
+            committed = commit == Commit::AlreadyDone,
+            "after the answer it is known what became of the work's own transaction"
+        );
     }
     if let (false, Some((entity, leave))) = (given_back, &mut entity) {
         told_late(entity, leave).await;

@@ -196,7 +196,11 @@ async fn keep(claim: &mut Claim, part: Part, lease: &Lease, settings: &Settings,
             // A fault may pass while the lease still runs; completing is tried in any case.
             Err(_) if lease.left().is_zero() => return,
             Err(error) => {
-                tracing::warn!(key = %lease.key(), error = chain_about(lease.key(), &error), "a lease was not renewed");
+                tracing::warn!(
+                    key = lease.key().to_string(),
+                    error = chain_about(lease.key(), &error),
+                    "a lease was not renewed"
+                );
                 nap = claim_limit(settings.lease) / 8;
             }
         }

@@ -143,11 +143,12 @@ fn trips_are_those_that_the_meter_counts() {
             (before.updates, after.updates),
             (before.commits, after.commits),
         ];
-        for (operation, (before, after)) in OPERATIONS.into_iter().zip(kinds) {
-            let counted = RESULTS.map(|result| {
-                let labels = [("operation", operation), ("result", result)];
+        for (operation, (before, after)) in OPERATIONS.iter().copied().zip(kinds) {
+            let counted = RESULTS.iter().map(|result| {
+                let labels = [("operation", operation), ("result", *result)];
                 sample_of(&text, "pushonce_store_trips_total", &labels) as u64
             });
+            let counted: Vec<_> = counted.collect();
             let (before, after) = (counts(before), counts(after));
             assert_eq!(counted, [0, 1, 2].map(|at| after[at] - before[at]), "{operation}");
             let timed = sample_of(&text, "pushonce_store_trip_seconds_count", &[("operation", operation)]);
@@ -173,6 +174,55 @@ fn a_shutdown_leaves_nothing_in_flight_and_counts_what_it_cut_off() {
         assert!(lock(("stopped", "new"), &store).run(async { Ok(()) }).await.is_err());
         assert_eq!(counted(&recorder, "stopped", "unavailable"), 3.0);
         assert_eq!(in_flight(&recorder, "stopped"), 0.0);
+    });
+}
+
+/// What is counted under each reason, in the order of the list; `None` where there is no series.
+#[cfg(feature = "oidc")]
+fn refused(text: &str) -> Vec<Option<f64>> {
+    let all = samples(text);
+    let ours = |sample: &&Sample| sample.name == "pushonce_unauthorized_total";
+    let of = |reason: &str| all.iter().filter(ours).find(|sample| sample.labels[0].1 == reason);
+    pushonce::measure::REASONS.iter().map(|reason| of(reason).map(|sample| sample.value)).collect()
+}
+
+/// A service that nobody has a token for, behind the one who asks for it.
+#[cfg(feature = "oidc")]
+fn gated() -> axum::Router {
+    let auth = pushonce::oidc::PushAuthLayer::platform(["orders"], ["pusher@p.iam.gserviceaccount.com"]);
+    axum::Router::new().route("/", post(async || ()).layer(auth))
+}
+
+#[cfg(feature = "oidc")]
+#[test]
+fn every_reason_of_a_refusal_begins_at_zero_when_its_gate_is_made() {
+    alone("every_reason_of_a_refusal_begins_at_zero_when_its_gate_is_made", async {
+        let recorder = prometheus().unwrap();
+        let gated = gated();
+        let text = recorder.render();
+        assert!(text.contains("# HELP pushonce_unauthorized_total Pushes whose token was refused"), "{text}");
+        assert_eq!(refused(&text), vec![Some(0.0); pushonce::measure::REASONS.len()]);
+        push(&gated, "m").await;
+        // `missing` is the first of the list.
+        assert_eq!(refused(&recorder.render())[..2], [Some(1.0), Some(0.0)]);
+        assert!(!recorder.render().contains("outcome=\"unauthorized\""));
+    });
+}
+
+#[cfg(feature = "oidc")]
+#[test]
+fn a_recorder_that_comes_after_the_gate_hears_of_each_reason_from_the_next_refusal_on() {
+    let name = "a_recorder_that_comes_after_the_gate_hears_of_each_reason_from_the_next_refusal_on";
+    alone(name, async {
+        let gated = gated();
+        push(&gated, "m").await;
+        let recorder = prometheus().unwrap();
+        push(&gated, "m").await;
+        let counted = refused(&recorder.render());
+        assert_eq!(
+            (counted.len(), counted[0], counted.last()),
+            (pushonce::measure::REASONS.len(), Some(1.0), Some(&Some(0.0)))
+        );
     });
 }
 

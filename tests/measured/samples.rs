@@ -57,10 +57,10 @@ pub(crate) fn samples(text: &str) -> Vec<Sample> {
 /// How often each outcome of a consumer was counted, without those that were not.
 pub(crate) fn outcomes(consumer: &str) -> Vec<(&'static str, u64)> {
     let text = RECORDER.render();
-    let count = |outcome| {
+    let count = |outcome: &str| {
         sample_of(&text, "pushonce_deliveries_total", &[("consumer", consumer), ("outcome", outcome)]) as u64
     };
-    OUTCOMES.map(|outcome| (outcome, count(outcome))).into_iter().filter(|(_, count)| *count > 0).collect()
+    OUTCOMES.iter().map(|outcome| (*outcome, count(outcome))).filter(|(_, count)| *count > 0).collect()
 }
 
 /// How many times of that kind were recorded for a consumer.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::body::Body;
 use axum::routing::post;
 use http::Request;
-use pushonce::measure::{ALL, CONSUMERS, Kind, OPERATIONS, OTHERS, OUTCOMES, RESULTS};
+use pushonce::measure::{ALL, CONSUMERS, Kind, OPERATIONS, OTHERS, OUTCOMES, REASONS, RESULTS};
 use pushonce::{Consumer, IdempotentLayer};
 
 use crate::samples::{RECORDER, Sample, samples};
@@ -21,7 +21,7 @@ fn the_table_in_the_docs_is_the_one_in_the_code() {
         Kind::Histogram => "histogram",
         other => panic!("{other:?} is not documented"),
     };
-    let rows = ALL.map(|metric| {
+    let rows = ALL.iter().map(|metric| {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         format!(
             "| `{}` | {} | {} | {} |",
@@ -32,8 +32,8 @@ fn the_table_in_the_docs_is_the_one_in_the_code() {
         )
     });
     let told: Vec<_> = DOC.lines().filter(|line| line.starts_with("| `pushonce_")).collect();
-    assert_eq!(told, rows);
-    for value in OUTCOMES.iter().chain(&OPERATIONS).chain(&RESULTS).chain(&[OTHERS]) {
+    assert_eq!(told, rows.collect::<Vec<_>>());
+    for value in [OUTCOMES, REASONS, OPERATIONS, RESULTS, &[OTHERS]].concat() {
         assert!(DOC.contains(&format!("`{value}`")), "{value} is not documented");
     }
     assert!(DOC.contains(&format!("at most {CONSUMERS}")));

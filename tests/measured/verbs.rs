@@ -93,6 +93,24 @@ async fn a_key_that_is_none_has_no_consumer_and_is_not_counted() {
 }
 
 #[tokio::test]
+async fn work_that_fails_of_what_a_verb_inside_of_it_met_has_failed() {
+    listen();
+    let World { store, .. } = World::new();
+    lock(("met", "a"), &store).run(async { Ok(()) }).await.unwrap();
+    let inner: std::sync::Arc<dyn Store> = store.clone();
+    let outer = lock(("meeting", "a"), &store).run(async move {
+        lock(("met", "a"), &inner).run(async { Ok(()) }).await?;
+        Ok(())
+    });
+    // Where a layer finds that error it is the inner duplicate that counts.
+    assert_eq!(named(&outer.await), "duplicate");
+    assert_eq!(
+        (outcomes("meeting"), outcomes("met")),
+        (vec![("failed", 1)], vec![("ran", 1), ("duplicate", 1)])
+    );
+}
+
+#[tokio::test]
 async fn a_verb_inside_of_another_is_a_run_of_its_own() {
     listen();
     let World { store, .. } = World::new();

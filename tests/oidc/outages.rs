@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::header::LOCATION;
+use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderValue, StatusCode};
 use pushonce::testing::KeyServer;
 
@@ -65,16 +65,17 @@ async fn the_last_keys_are_used_while_the_server_is_down() {
 }
 
 #[tokio::test]
-async fn the_last_keys_are_used_for_a_day_beyond_their_life_and_no_longer() {
-    let world = world().await;
-    good(&world).await;
-    world.keys.down();
-    world.clock.advance(HOUR + DAY - seconds(1));
-    good(&world).await;
-    world.clock.advance(seconds(6));
-    let token = world.token();
-    assert_eq!(world.push(&token).await.status, 503);
-    assert_eq!(world.refusals().last().unwrap().field("reason"), "keys-unavailable");
+async fn the_last_keys_are_used_until_a_day_after_their_fetch_whatever_their_life_and_no_longer() {
+    for life in ["max-age=60", "max-age=3600", "max-age=86399", "max-age=99999999"] {
+        let world = world().await;
+        world.keys.header(CACHE_CONTROL, HeaderValue::from_static(life));
+        good(&world).await;
+        world.keys.down();
+        world.clock.advance(DAY - seconds(1));
+        good(&world).await;
+        world.clock.advance(seconds(1));
+        assert_eq!(pushed(&world, &world.token()).await, (503, "keys-unavailable".to_owned()), "{life}");
+    }
 }
 
 #[tokio::test]

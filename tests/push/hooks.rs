@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use pushonce::store::chaos::{Fault, On};
-use pushonce::{IdempotentLayer, Outcome, PayloadCheck, RunError, attribute, key_fn, mutex};
+use pushonce::{IdempotentLayer, InvalidLayer, Outcome, PayloadCheck, RunError, attribute, key_fn, mutex};
 use serde_json::json;
 
 use crate::log::Log;
@@ -11,10 +11,15 @@ use crate::world::{Runs, World, app, message, posted, push, send, with_data};
 
 type Told = Arc<Mutex<Vec<(Outcome, u16, Option<u16>)>>>;
 
+/// All that a layer tells of: the token is looked at before any layer that has hooks.
+fn of_hooks() -> impl Iterator<Item = Outcome> {
+    Outcome::ALL.iter().copied().filter(|outcome| *outcome != Outcome::Unauthorized)
+}
+
 /// A hook on every outcome.
 fn told(layer: IdempotentLayer) -> (IdempotentLayer, Told) {
     let told = Told::default();
-    let hooked = Outcome::ALL.into_iter().fold(layer, |layer, outcome| {
+    let hooked = of_hooks().fold(layer, |layer, outcome| {
         let told = told.clone();
         layer.on(outcome, move |report| {
             assert_eq!((report.outcome, report.consumer.as_str()), (outcome, "orders"));
@@ -71,9 +76,16 @@ async fn a_hook_is_told_of_every_outcome_once() {
         (Outcome::Unavailable, 503, None),
     ];
     assert_eq!(heard, wanted);
-    // The token is looked at before any layer that has hooks.
-    let of_hooks = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Unauthorized);
-    assert_eq!(wanted.len(), of_hooks.count());
+    assert_eq!(wanted.len(), of_hooks().count());
+}
+
+#[test]
+fn a_hook_that_would_never_be_called_is_refused() {
+    let layer = World::new().layer().on(Outcome::Ran, |_| Ok(()));
+    assert!(layer.check().is_ok());
+    let refused = layer.on(Outcome::Unauthorized, |_| Ok(())).check().unwrap_err();
+    assert!(matches!(refused, InvalidLayer::Hook { outcome: Outcome::Unauthorized }), "{refused:?}");
+    assert!(refused.to_string().starts_with("the hook on `unauthorized` would never be called"), "{refused}");
 }
 
 // F49

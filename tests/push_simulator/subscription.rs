@@ -262,6 +262,8 @@ fn what_cannot_be_is_refused_at_once() {
     assert!(refused(|simulator| simulator.backoff_factor(f64::NAN..=1.0)));
     assert!(refused(|simulator| simulator.backoff_factor(1.0..=0.5)));
     assert!(refused(|simulator| simulator.backoff_factor(0.0..=f64::INFINITY)));
+    assert!(refused(|simulator| simulator.backoff_factor(0.0..=1e300)));
+    assert!(!refused(|simulator| simulator.backoff_factor(0.0..=1000.0)));
     assert!(refused(|simulator| simulator.dead_letter_after(0)));
     assert!(refused(|simulator| simulator.outstanding(0)));
     assert!(refused(|simulator| simulator.fault_rate(PushFault::Twin, 1.5)));

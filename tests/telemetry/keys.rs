@@ -7,7 +7,8 @@ use axum::routing::post;
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::{BoxFuture, Memory, Record, StoreError, Stored, Swap, Version};
 use pushonce::{
-    Failure, IdempotentLayer, IntoKey as _, Key, KeyInLogs, Lease, Outcome, Store, attribute, lock, mutex,
+    Failure, IdempotentLayer, IntoKey as _, Key, KeyInLogs, Lease, Outcome, Store, at_most_once, attribute,
+    lock, mutex,
 };
 
 use crate::lines::{Entry, Lines};
@@ -183,4 +184,26 @@ async fn the_entity_of_serialize_is_hashed_with_its_key() {
         "{entries:#?}"
     );
     assert!(entries.iter().all(|entry| !entry.says("ada")), "{entries:#?}");
+}
+
+/// As `Format::Human` writes it, to where a test can read it.
+#[tokio::test(start_paused = true)]
+async fn a_key_with_a_line_break_writes_no_line_of_its_own_for_people() {
+    let (page, other) = (Lines::default(), Lines::capture());
+    drop(other);
+    let writer = page.clone();
+    let human = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let _guard = tracing::subscriber::set_default(human.finish());
+    let world = World::new();
+    let forged = "1\n2026-01-01T00:00:00Z ERROR forged: \u{1b}[31mred";
+    let failing = post(async move || Err::<(), Failure>(format!("no {forged}").into()));
+    let app = app(failing, world.layer().key(attribute("id")));
+    assert_eq!(message("1").attribute("id", forged).send(&app).await.outcome, Some(Outcome::Failed));
+    let marked = || at_most_once(("verbs", forged), &world.store).run(async { Err::<(), _>(forged.into()) });
+    assert!(marked().await.is_err());
+    let (written, ours) =
+        (page.text(), |line: &&str| line.contains("orders:1\\n") || line.contains("verbs:1\\n"));
+    let lines: Vec<_> = written.lines().collect();
+    assert!(lines.len() >= 2 && lines.iter().all(ours), "{written}");
+    assert!(!written.contains('\u{1b}'), "{written:?}");
 }

@@ -39,10 +39,14 @@ impl Lines {
         (lines, guard)
     }
 
+    /// What was written since the last call.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+    }
+
     /// The entries since the last call.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let text = String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap();
-        text.split_inclusive('\n').map(Entry::read).collect()
+        self.text().split_inclusive('\n').map(Entry::read).collect()
     }
 
     /// The one entry since the last call.

@@ -155,7 +155,7 @@ async fn every_outcome_has_its_event_its_severity_and_its_fields() {
     assert_eq!(unavailable.text("key"), "orders:10");
 
     // Told by the layer that checks tokens, which comes before this one.
-    let all = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Unauthorized);
+    let all = Outcome::ALL.iter().copied().filter(|outcome| *outcome != Outcome::Unauthorized);
     assert_eq!(seen.outcomes, all.map(Outcome::name).collect());
 }
 

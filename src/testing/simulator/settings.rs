@@ -9,6 +9,8 @@ use crate::sizing::Sizing;
 use crate::testing::{Push, impossible};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Of a backoff; with Pub/Sub's longest it makes a week.
+const LARGEST_FACTOR: f64 = 1000.0;
 
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -88,11 +90,13 @@ impl<S> PushSimulator<S> {
     /// them on a best-effort basis: `0.5..=0.5` is always half, `0.5..=1.5` a jitter. Default `1.0..=1.0`.
     ///
     /// # Panics
-    /// If the range is empty, below zero, or not finite.
+    /// If the range is empty, or not within 0 to 1000.
     pub fn backoff_factor(mut self, range: RangeInclusive<f64>) -> Self {
         let (least, most) = (*range.start(), *range.end());
-        if !(0.0 <= least && least <= most && most.is_finite()) {
-            impossible(format_args!("no factor is in {range:?}"));
+        if !(0.0 <= least && least <= most && most <= LARGEST_FACTOR) {
+            impossible(format_args!(
+                "no factor of a backoff is in {range:?}: expected a range within 0 to {LARGEST_FACTOR}"
+            ));
         }
         self.subscription.settings.factor = range;
         self
