@@ -20,7 +20,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::config::InvalidPushAuth;
+use super::invalid::InvalidPushAuth;
 use crate::store::BoxError;
 
 /// From the first byte out to the last byte in.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tower_layer::Layer;
 
-use super::config::{Gate, InvalidPushAuth, Mode};
+use super::config::{Gate, Mode};
 use super::fetch::KeyServer;
+use super::invalid::InvalidPushAuth;
 use super::keys::Keys;
 use super::report::Reports;
 use super::service::PushAuthService;

@@ -108,6 +108,7 @@
 mod bearer;
 mod config;
 mod fetch;
+mod invalid;
 mod keys;
 mod layer;
 mod refusal;
@@ -115,7 +116,7 @@ mod report;
 mod service;
 mod token;
 
-pub use self::config::InvalidPushAuth;
+pub use self::invalid::InvalidPushAuth;
 pub use self::layer::PushAuthLayer;
 pub use self::service::{PushAuthService, ResponseFuture};
 pub use self::token::Caller;

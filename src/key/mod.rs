@@ -1,5 +1,7 @@
 //! Keys: what is done once, and for which consumer.
 
+mod consumer;
+
 use std::cmp::{Ordering, Reverse};
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
@@ -7,68 +9,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest name of a consumer, in characters.
-const CONSUMER_LIMIT: usize = 64;
+pub use self::consumer::Consumer;
+
 /// The longest key that is shown in full, in bytes. A record that held more beside it would be a payload.
 const SHOWN_LIMIT: usize = 128 * 1024;
-/// Consumers of our own (the key space of `serialize`, later the ledger of uncertain outcomes).
-const RESERVED: &str = "pushonce-";
-
-/// A named handler: part of every key, log line and metric.
-///
-/// Two handlers that share a store need two consumers, or the second would silently skip what the
-/// first has done. ASCII letters, digits, `-`, `_` and `.`, at most 64 of them; names that begin
-/// with `pushonce-` are the library's own.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Consumer(Arc<str>);
-
-impl Consumer {
-    /// A consumer of that name.
-    ///
-    /// # Errors
-    /// [`InvalidKey`] if the name is empty, too long, reserved or has another character: give the handler another name.
-    pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidKey> {
-        let name = name.as_ref();
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty()
-            || name.len() > CONSUMER_LIMIT
-            || !name.chars().all(plain)
-            || name.starts_with(RESERVED)
-        {
-            return Err(InvalidKey::Consumer { name: name.to_owned() });
-        }
-        Ok(Self(name.into()))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// One of the library's own key spaces; no user can name it.
-    pub(crate) fn reserved(space: &str) -> Self {
-        Self(format!("{RESERVED}{space}").into())
-    }
-}
-
-impl Default for Consumer {
-    /// The consumer of a bare text: `default`.
-    fn default() -> Self {
-        Self("default".into())
-    }
-}
-
-impl fmt::Display for Consumer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Consumer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
-    }
-}
 
 /// What is done once: a [`Consumer`] and any text that is not blank.
 ///
@@ -154,7 +98,7 @@ impl Key {
     pub fn stored_name(&self, limit: usize) -> String {
         let digest = self.digest();
         let mut name = hex(&digest[..2]);
-        let plain = name.len() + 2 + self.consumer.0.len() + self.text.len() <= limit
+        let plain = name.len() + 2 + self.consumer.as_str().len() + self.text.len() <= limit
             && !self.text.chars().any(char::is_control);
         let mark = if plain { '=' } else { '#' };
         let text = if plain { self.text.to_string() } else { hex(&digest) };
