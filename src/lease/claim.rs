@@ -33,6 +33,8 @@ pub(crate) struct Claim {
     pub(super) place: Arc<Place>,
     /// Our holder: what makes a record ours, whatever was written since.
     pub(super) me: Id,
+    /// Our fence: once we are fenced out the record shows that of whoever has the key.
+    pub(super) fence: u64,
     // Behind a pointer, since it is handed from future to future.
     pub(super) record: Box<Record>,
     pub(super) version: Version,
@@ -64,6 +66,7 @@ impl Claim {
         Self {
             place: self.place.clone(),
             me: self.me,
+            fence: self.fence,
             record: self.record.clone(),
             version: self.version.clone(),
             found: self.found.clone(),
@@ -74,6 +77,11 @@ impl Claim {
 
     pub(crate) fn place(&self) -> &Arc<Place> {
         &self.place
+    }
+
+    /// The fence of its run, whoever has the key by now.
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
     }
 
     pub(crate) fn record(&self) -> &Record {
@@ -228,7 +236,8 @@ impl Attempt {
     fn won(&self, record: Box<Record>, version: Version) -> Claim {
         let found = self.found.clone();
         let since = self.since.clone().unwrap_or_else(|| Stopwatch::start(&self.place.clock));
-        Claim { place: self.place.clone(), me: self.ask.holder, record, version, found, since, idle: true }
+        let (place, me, fence) = (self.place.clone(), self.ask.holder, record.fence);
+        Claim { place, me, fence, record, version, found, since, idle: true }
     }
 
     /// A win counts only while more than half of its lease is left; else the lease is renewed first.

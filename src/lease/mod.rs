@@ -7,6 +7,7 @@ mod claim;
 mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod entry;
 mod error;
 mod handle;
 mod handover;
@@ -30,11 +31,11 @@ use futures_util::FutureExt as _;
 
 pub(crate) use self::claim::{Claim, Claimed, claim};
 pub use self::commit::Completion;
+pub(crate) use self::entry::Entry;
 pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub(crate) use self::handover::Transacted;
-pub(crate) use self::ledger::Entry;
 pub use self::ledger::{How, Settled, Uncertain, UncertainPage, Why, uncertain};
 pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op};

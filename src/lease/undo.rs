@@ -69,6 +69,7 @@ async fn forestalled(place: &Arc<Place>, ask: &Ask, condition: Option<&Stored>) 
             let mut claim = Claim {
                 place: place.clone(),
                 me: ask.holder,
+                fence: stored.record.fence,
                 record: Box::new(stored.record),
                 version: stored.version,
                 found: condition.and_then(|stored| stored.record.receipt.clone()),

@@ -76,8 +76,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
         },
     };
     let completes = matches!(op, Op::Complete(_));
-    // Of our claim: once it is fenced out it shows the record of whoever has the key.
-    let fence = claim.record().fence;
+    let fence = claim.fence();
     // This process knows that the key is done, and must not claim it again once the lease has lapsed.
     // While more of it is left than the first tries and a claim take that cannot be, and the usual
     // completion is spared this.
@@ -121,6 +120,9 @@ pub(super) async fn settle<T, R: Reply<T>>(
     if planted(Fault::DroppedCompletion) {
         return;
     }
+    // What is told is known here too: nobody is kept from the key while its entry is written, or while its
+    // entity's release is tried on.
+    let pending = pending.filter(|_| stored.is_none());
     if stored.is_none() || given_back == Some(None) || uncertain.is_some() {
         let left = Left {
             completion: stored.is_none().then_some((claim, op, pending)),

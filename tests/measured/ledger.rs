@@ -1,5 +1,6 @@
 //! The ledger: what an operator finds of work that succeeded although nobody recorded it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use axum::routing::post;
 use pushonce::maintain::{Filter, Force, How, Maintain, Page, Reset, Uncertain, Why, reset, uncertain};
 use pushonce::store::chaos::{Fault, On, Trips};
 use pushonce::store::record::State;
-use pushonce::store::{BoxFuture, Memory, Metered, Record, StoreError, Stored, Swap, Version};
+use pushonce::store::{BoxFuture, Memory, Metered, Record, Standing, StoreError, Stored, Swap, Version};
 use pushonce::testing::ManualClock;
 use pushonce::{IdempotentLayer, IntoKey as _, Key, Lease, Store, at_most_once, lock, mutex};
 use tokio::time::Instant;
@@ -136,6 +137,130 @@ async fn a_ledger_that_cannot_be_written_changes_neither_the_answer_nor_the_comp
     assert_eq!((entries(&*stubborn.memory).await, stubborn.memory.len()), (vec![], 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_ledger_that_comes_back_within_ten_seconds_has_the_entry() {
+    for outage in [1, 8] {
+        let (stubborn, store) = Stubborn::of("pushonce-uncertain");
+        let memory = stubborn.memory.clone();
+        let work = move |lease: Lease| async move {
+            memory.forget(lease.key());
+            Ok(())
+        };
+        lock(("orders", "k"), &store).run_with(work).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(outage)).await;
+        assert_eq!(entries(&*stubborn.memory).await, []);
+        stubborn.relent();
+        assert_eq!(until(&*stubborn.memory, |_| true).await.why, Why::FencedOut);
+    }
+}
+
+/// A store that takes one write of a key in a second, as Google Cloud Storage does of an object.
+#[derive(Debug)]
+struct Rationed {
+    inner: Arc<dyn Store>,
+    written: Mutex<HashMap<Key, Instant>>,
+}
+
+impl Store for Rationed {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        self.inner.read(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move {
+            let written = self.written.lock().unwrap().get(key).copied();
+            if written.is_some_and(|at| at.elapsed() < Duration::from_secs(1)) {
+                return Err(StoreError::unavailable("429 Too Many Requests"));
+            }
+            let swap = self.inner.swap(key, seen, next).await?;
+            if matches!(swap, Swap::Written(_)) {
+                self.written.lock().unwrap().insert(key.clone(), Instant::now());
+            }
+            Ok(swap)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_takes_one_write_a_second_is_told_the_ending_that_comes_sooner() {
+    for late in [0, 50, 100, 200, 300] {
+        let (stubborn, inner) = Stubborn::of("orders");
+        let store: Arc<dyn Store> = Arc::new(Rationed { inner, written: Mutex::default() });
+        lock(("orders", "k"), &store).run(async { Ok(()) }).await.unwrap();
+        assert_eq!(until(&*stubborn.memory, |_| true).await.settled, None);
+        tokio::time::sleep(Duration::from_millis(late)).await;
+        stubborn.relent();
+        let settled = until(&*stubborn.memory, |entry| entry.settled.is_some()).await;
+        assert_eq!(how(&settled), Some(How::Recorded), "{late} ms");
+    }
+}
+
+/// A store in which somebody else writes an entry just before ours, a few times.
+#[derive(Debug)]
+struct Contended {
+    memory: Memory,
+    /// How often.
+    left: Mutex<u32>,
+    /// Whether the last of them is our own, whose answer says that it has lost.
+    ours: bool,
+}
+
+impl Store for Contended {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        self.memory.read(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move {
+            let left = *self.left.lock().unwrap();
+            if left == 0 || key.consumer().as_str() != "pushonce-uncertain" {
+                return self.memory.swap(key, seen, next).await;
+            }
+            *self.left.lock().unwrap() -= 1;
+            // Of an earlier run, unless it is ours.
+            let mut theirs = next.clone();
+            if !(self.ours && left == 1) {
+                let mut entry: Uncertain = serde_json::from_slice(&next.data).unwrap();
+                entry.fence = 1;
+                theirs.data = serde_json::to_vec(&entry).unwrap().into();
+            }
+            assert!(matches!(self.memory.swap(key, seen, &theirs).await?, Swap::Written(_)));
+            Ok(Swap::Lost(Standing::Unknown))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_loses_to_others_is_given_up_after_six_times_unless_the_last_was_itself() {
+    for (times, ours, left_to_the_log) in [(5, false, 0), (6, false, 1), (6, true, 0)] {
+        let (log, _guard) = Log::capture();
+        let contended = Arc::new(Contended { memory: Memory::new(), left: Mutex::new(times), ours });
+        let store: Arc<dyn Store> = contended.clone();
+        let forgetful = contended.clone();
+        let work = move |lease: Lease| async move {
+            forgetful.memory.forget(lease.key());
+            Ok(lease.fence())
+        };
+        let fence = lock(("orders", "k"), &store).run_with(work).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let lines = log.lines();
+        let left = lines.iter().filter(|line| line.field("message").contains("the log is its ledger"));
+        assert_eq!(left.count(), left_to_the_log, "{times} {ours}: {lines:?}");
+        let [entry] = &entries(&contended.memory).await[..] else { panic!("one key has one entry") };
+        assert_eq!(entry.fence == fence, left_to_the_log == 0, "{times} {ours}");
+    }
+}
+
 #[tokio::test]
 async fn work_that_was_fenced_out_is_listed_for_the_layer_and_for_each_verb_that_can_be() {
     let world = World::new();
@@ -172,6 +297,22 @@ async fn an_entry_has_the_fence_of_its_own_run_and_not_of_whoever_took_the_key_o
     let (fence, heir) = lock(("orders", "k"), &store).run_with(work).await.unwrap();
     let [entry] = &entries(&*memory).await[..] else { panic!("one key has one entry") };
     assert_eq!((entry.fence, entry.why, heir > fence), (fence, Why::FencedOut, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_has_the_fence_of_its_own_run_also_where_a_renewal_met_the_heir() {
+    let World { store, memory, .. } = World::new();
+    let other = store.clone();
+    let work = move |lease: Lease| async move {
+        assert_eq!(reset(&other, lease.key(), Force::Yes).await?, Reset::Freed);
+        let heir = lock(lease.key(), &other).run(async { Ok(()) });
+        tokio::spawn(heir).await??;
+        lease.lost().await;
+        Ok(lease.fence())
+    };
+    let fence = lock(("orders", "k"), &store).renew().run_with(work).await.unwrap();
+    let entry = until(&*memory, |_| true).await;
+    assert_eq!((entry.fence, entry.why), (fence, Why::FencedOut));
 }
 
 #[tokio::test(start_paused = true)]

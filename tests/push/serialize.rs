@@ -227,3 +227,14 @@ async fn a_marked_message_sees_its_entitys_lease_lapse_although_its_mark_stands_
     assert_eq!(message(&app(handler, layer), &order("m-1", "1")).await.told(), (200, "ran"));
     assert_eq!(told.recv().await, Some(Duration::ZERO));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_message_is_a_duplicate_while_the_release_of_its_entity_is_tried_on() {
+    let world = World::new();
+    // A lease so short that it may lapse before the first tries are over, so that its key is pending meanwhile.
+    let layer = world.layer().lease(Duration::from_secs(5)).serialize(attribute("po"));
+    let app = app(post(async || ()), layer);
+    world.chaos.always(On::Release, Fault::Fail);
+    assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
+    assert_eq!(message(&app, &order("m", "1")).await.told(), (204, "duplicate"));
+}

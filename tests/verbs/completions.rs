@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, State};
-use pushonce::{Guarded, Lock, RunError};
+use pushonce::{Guarded, Lock, RunError, Skip};
 use tokio::time::Instant;
 
 use crate::world::{Log, Runs, World, begin, is_unavailable, seconds, slow};
@@ -84,13 +84,28 @@ async fn a_completion_that_hangs_is_pending_too_before_its_answer_and_after() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_that_was_fenced_out_keeps_nobody_from_its_key_while_its_entry_is_written() {
+    let world = World::new();
+    let zombie = begin(world.lock("k").lease(seconds(10)).run(slow(seconds(30)))).await;
+    tokio::time::sleep(seconds(10)).await;
+    world.lock("k").run(async { Ok(()) }).await.unwrap();
+    // The zombie's completion loses as it would anyway; after it the write of the entry hangs.
+    world.chaos.next(On::Complete, Fault::LoseAnswer);
+    world.chaos.always(On::Complete, Fault::Stall(seconds(60)));
+    zombie.await.unwrap().unwrap();
+    assert!(!world.chaos.has_next(), "the completion was sent");
+    let again = world.lock("k").run(async { Ok(()) }).await;
+    assert!(matches!(again, Err(RunError::Skipped(Skip::Duplicate { .. }))), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_may_wait_waits_for_a_pending_completion() {
     let world = World::new();
     world.chaos.always(On::Complete, Fault::LoseBefore);
     world.lock("k").run(async { Ok(()) }).await.unwrap();
     world.chaos.heal();
     let waited = world.lock("k").wait(seconds(60)).run(async { Ok(()) }).await;
-    assert!(matches!(waited, Err(RunError::Skipped(pushonce::Skip::Duplicate { .. }))), "{waited:?}");
+    assert!(matches!(waited, Err(RunError::Skipped(Skip::Duplicate { .. }))), "{waited:?}");
 }
 
 // F58

@@ -67,9 +67,10 @@ async fn a_waiter_whose_caller_hangs_up_as_it_wins_gives_the_key_back_and_never_
     let (world, runs) = (World::new(), Runs::default());
     let work = slow(seconds(3));
     let holder = begin(world.mutex("k").run(work)).await;
+    // Meant for the claim that wins, which may come at the very instant of the release.
+    world.chaos.next(On::Claim, Fault::Stall(seconds(2)));
     let waiter = begin(world.mutex("k").wait(seconds(60)).run(runs.work())).await;
     holder.await.unwrap().unwrap();
-    world.chaos.next(On::Claim, Fault::Stall(seconds(2)));
     world.until("k", State::Claimed).await;
     hang_up(waiter).await;
     world.until("k", State::Released).await;

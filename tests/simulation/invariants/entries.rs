@@ -1,6 +1,6 @@
 //! At every write of the ledger of uncertain keys: what it says is true.
 
-use pushonce::maintain::{How, Uncertain};
+use pushonce::maintain::{How, Uncertain, Why};
 use pushonce::store::record::Record;
 use pushonce::{IntoKey as _, Key};
 
@@ -26,10 +26,16 @@ impl Ledger {
             self.violated(Rule::EntryIsTrue, format!("{entry:?} over that of a later run"));
         }
         let recorded = self.log(&key).recorded.contains(&entry.fence);
+        if recorded && entry.why == Why::FencedOut {
+            self.violated(Rule::EntryIsTrue, format!("{entry:?}: it was recorded"));
+        }
         match entry.settled.map(|settled| settled.how) {
             None => self.totals.add(Seen::Entries),
             Some(How::Recorded) if !recorded => {
                 self.violated(Rule::EntryIsTrue, format!("{entry:?}: it was never recorded"));
+            }
+            Some(How::FencedOut) if recorded => {
+                self.violated(Rule::EntryIsTrue, format!("{entry:?}: it was recorded"));
             }
             Some(_) => self.totals.add(Seen::SettledEntries),
         }
