@@ -37,6 +37,9 @@ fn of_nobody(change: impl Fn(&mut Value), expected: &[&str]) {
 fn another_project_is_not_the_providers() {
     expect("account", set(INVOKER, "/member", json!(PUSH)), &["invoker"]);
     expect("grant", set(PUBLISHER, "/topic", json!(TOPIC)), &["dead-letter-publisher"]);
+    let by_number = |number| set(PUBLISHER, "/topic", json!(format!("projects/{number}/topics/orders-dead")));
+    expect("by its number", by_number("123456789012"), &[]);
+    expect("by another number", by_number("210987654321"), &["dead-letter-publisher"]);
     expect("subscription", set(DEAD, "/topic", json!(TOPIC)), &["dead-letter-subscription"]);
     for (provider, text) in GOOD {
         let plan = changed(text, &set(SOURCE, DEAD_LETTER_TOPIC, json!(TOPIC)));
@@ -78,75 +81,35 @@ fn a_number_is_compared_with_that_of_the_project_or_not_known() {
 
 #[test]
 fn the_account_of_another_product_or_project_is_not_that_of_pubsub_here() {
-    let identity = "google_project_service_identity";
+    let number = |mode: &str, project: &str, expected| {
+        let references: &[_] =
+            if mode == "data" { &["data.google_project.new.number"] } else { &["google_project.new.number"] };
+        member_of(mode, "google_project", &json!({"project_id": project}), references, expected);
+    };
+    number("data", "shop-2", "refused");
+    number("managed", "shop-3", "refused");
+    number("managed", "shop-1", "");
+    let identity = |values: Value, expected| {
+        let kind = "google_project_service_identity";
+        member_of("managed", kind, &values, &["google_project_service_identity.new.email"], expected);
+    };
     let pubsub = "pubsub.googleapis.com";
-    let cases: [(&str, &str, &str, Value, &'static [&'static str], &str); 7] = [
-        (
-            "data",
-            "google_project",
-            "other",
-            json!({"project_id": "shop-2"}),
-            &["data.google_project.other.number"],
-            "refused",
-        ),
-        (
-            "managed",
-            "google_project",
-            "new",
-            json!({"project_id": "shop-3"}),
-            &["google_project.new.number"],
-            "refused",
-        ),
-        (
-            "managed",
-            "google_project",
-            "new",
-            json!({"project_id": "shop-1"}),
-            &["google_project.new.number"],
-            "",
-        ),
-        (
-            "managed",
-            identity,
-            "of",
-            json!({"service": "eventarc.googleapis.com"}),
-            &["google_project_service_identity.of.email"],
-            "refused",
-        ),
-        (
-            "managed",
-            identity,
-            "of",
-            json!({"service": pubsub, "project": "shop-2"}),
-            &["google_project_service_identity.of.email"],
-            "refused",
-        ),
-        (
-            "managed",
-            identity,
-            "of",
-            json!({"service": pubsub}),
-            &["google_project_service_identity.of.email"],
-            "",
-        ),
-        (
-            "managed",
-            identity,
-            "of",
-            json!({"service": pubsub}),
-            &["google_project_service_identity.none.email"],
-            "unknown",
-        ),
-    ];
-    for (mode, kind, name, values, references, expected) in cases {
-        let plan = changed(GOOD[0].1, &|plan| {
-            add(plan, mode, kind, name, values.clone());
-            late(SUBSCRIBER, "member", references)(plan);
-        });
-        let (_, report) = check(&plan, &[]);
-        for severity in ["refused", "unknown"] {
-            let found = ids(&report["checked"][0], severity).contains("source-subscriber");
-            assert_eq!(found, severity == expected, "{references:?} {values}: {report:#}");
-        }
+    identity(json!({"service": "eventarc.googleapis.com"}), "refused");
+    identity(json!({"service": pubsub, "project": "shop-2"}), "refused");
+    identity(json!({"service": pubsub, "project": "shop-1"}), "");
+    identity(json!({"service": pubsub}), "");
+    identity(json!({}), "unknown");
+}
+
+/// A member that comes from a resource `new` with these values.
+fn member_of(mode: &str, kind: &str, values: &Value, references: &'static [&'static str], expected: &str) {
+    let plan = changed(GOOD[0].1, &|plan| {
+        add(plan, mode, kind, "new", values.clone());
+        late(SUBSCRIBER, "member", references)(plan);
+    });
+    let (_, report) = check(&plan, &[]);
+    for severity in ["refused", "unknown"] {
+        let found = ids(&report["checked"][0], severity).contains("source-subscriber");
+        assert_eq!(found, severity == expected, "{mode} {kind} {values}: {report:#}");
     }
 }

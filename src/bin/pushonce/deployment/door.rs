@@ -9,7 +9,7 @@ use super::{ACCOUNT, Found, SERVICE};
 /// Whether everybody may call the service.
 pub(super) fn open(plan: &Plan, service: &Resource) -> So {
     let unchecked = match plan.told(service, "/invoker_iam_disabled") {
-        Told::Is(disabled) => (disabled == &true).into(),
+        Told::Is(disabled) => (*disabled == true).into(),
         Told::Absent => So::No,
         Told::Unknown => So::Untold,
     };

@@ -9,7 +9,7 @@ pub(super) fn check(plan: &Plan, subscription: &Resource, found: &mut Found) {
         Told::Absent => So::Yes,
         Told::Unknown => So::Untold,
         Told::Is(_) => match plan.told(subscription, "/push_config/0/no_wrapper/0/write_metadata") {
-            Told::Is(written) => (written == &true).into(),
+            Told::Is(written) => (*written == true).into(),
             Told::Absent => So::No,
             Told::Unknown => So::Untold,
         },

@@ -132,7 +132,7 @@ impl Plan {
         };
         match (project, self.project(resource)) {
             _ if own != Some(name) => So::No,
-            (Some(one), Some(other)) => (one == other).into(),
+            (Some(one), Some(other)) => self.is_project(one, other),
             (Some(_), None) => So::Untold,
             (None, _) => So::Yes,
         }

@@ -29,6 +29,14 @@ impl Plan {
         if same { So::Yes } else { So::Untold }
     }
 
+    /// Whether a project, which may be called by its number, is the one with this id.
+    pub(super) fn is_project(&self, called: &str, id: &str) -> So {
+        if called != id && called.bytes().all(|c| c.is_ascii_digit()) {
+            return self.number(id).map_or(So::Untold, |number| (number == called).into());
+        }
+        (called == id).into()
+    }
+
     /// The number of a project, if the plan knows it.
     pub(crate) fn number(&self, project: &str) -> Option<&str> {
         let is_it =
