@@ -52,9 +52,42 @@ pub(crate) fn environment(name: &'static str, value: &'static str) -> impl Fn(&m
     move |plan| {
         let list = &mut resource(plan, SERVICE)["values"]["template"][0]["containers"][0]["env"];
         let list = list.as_array_mut().unwrap();
-        list.retain(|variable| variable["name"] != name);
-        list.push(json!({"name": name, "value": value, "value_source": []}));
+        let new = json!({"name": name, "value": value, "value_source": []});
+        // In its place: what is not known yet is told by place.
+        match list.iter_mut().find(|variable| variable["name"] == name) {
+            Some(variable) => *variable = new,
+            None => list.push(new),
+        }
     }
+}
+
+/// Makes an attribute known only after the apply, and what it then comes from.
+pub(crate) fn late(
+    address: &'static str,
+    attribute: &'static str,
+    references: &'static [&'static str],
+) -> impl Fn(&mut Value) {
+    move |plan| {
+        resource(plan, address)["values"].as_object_mut().unwrap().remove(attribute);
+        of(&mut plan["resource_changes"], address)["change"]["after_unknown"][attribute] = json!(true);
+        let written = of(&mut plan["configuration"]["root_module"]["resources"], address);
+        written["expressions"][attribute] = json!({"references": references});
+    }
+}
+
+fn of<'a>(list: &'a mut Value, address: &str) -> &'a mut Value {
+    list.as_array_mut().unwrap().iter_mut().find(|one| one["address"] == address).expect(address)
+}
+
+/// Puts another resource into the plan, with the provider that all have.
+pub(crate) fn add(plan: &mut Value, mode: &str, kind: &str, name: &str, values: Value) {
+    let address = format!("{}{kind}.{name}", if mode == "data" { "data." } else { "" });
+    let mut new = json!({"address": address, "mode": mode, "type": kind, "name": name, "provider_config_key": "google"});
+    let written = &mut plan["configuration"]["root_module"]["resources"];
+    written.as_array_mut().unwrap().push(new.clone());
+    new["values"] = values;
+    let into = if mode == "data" { &mut plan["prior_state"]["values"] } else { &mut plan["planned_values"] };
+    into["root_module"]["resources"].as_array_mut().unwrap().push(new);
 }
 
 /// Makes another resource of a grant: of another type, and with other values.

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::edit::{
-    DEAD, GOOD, INVOKER, PUBLISHER, SERVICE, SOURCE, SUBSCRIBER, changed, environment, expect, refused,
+    DEAD, GOOD, INVOKER, PUBLISHER, SERVICE, SOURCE, SUBSCRIBER, changed, environment, expect, late, refused,
     remove, resource, resources, set,
 };
 use crate::program::{check, ids};
 
 /// Neither right nor wrong: code 0, and a line that says so.
-fn untold(change: &dyn Fn(&mut Value), id: &str) {
+pub(crate) fn untold(change: &dyn Fn(&mut Value), id: &str) {
     for (provider, text) in GOOD {
         let (code, report) = check(&changed(text, change), &[]);
         assert_eq!(code, 0, "{id}, {provider}: {report:#}");
@@ -37,7 +37,9 @@ fn what_a_plan_does_not_show_is_no_pass_and_no_fault() {
     let secret = |plan: &mut Value| {
         environment("LEASE_SECONDS", "")(plan);
         let list = &mut resource(plan, SERVICE)["values"]["template"][0]["containers"][0]["env"];
-        list.as_array_mut().unwrap().last_mut().unwrap()["value_source"] = json!([{"secret_key_ref": []}]);
+        let list = list.as_array_mut().unwrap().iter_mut();
+        let lease = list.into_iter().find(|variable| variable["name"] == "LEASE_SECONDS").unwrap();
+        lease["value_source"] = json!([{"secret_key_ref": []}]);
     };
     untold(&secret, "environment");
 }
@@ -121,25 +123,21 @@ fn references_in_a_circle_end() {
 /// The number of a project may be known late, or be no number at all.
 #[test]
 fn a_member_that_is_not_known_yet_is_told_by_what_it_comes_from() {
-    for (attribute, refused, unknown) in
-        [("number", false, false), ("project_id", true, false), ("id", true, false), ("labels", false, true)]
-    {
+    const PROJECT: &str = "data.google_project.this";
+    type References = &'static [&'static str];
+    const CASES: [(References, bool, bool); 5] = [
+        (&["data.google_project.this.number", PROJECT], false, false),
+        (&["data.google_project.this.project_id", PROJECT], true, false),
+        (&["data.google_project.this.id", PROJECT], true, false),
+        (&["data.google_project.this.labels", PROJECT], false, true),
+        (&["data.google_project.this.number", "google_service_account.push.email"], false, true),
+    ];
+    for (references, refused, unknown) in CASES {
         let mut plan: Value = serde_json::from_str(GOOD[0].1).unwrap();
-        let grant = resource(&mut plan, SUBSCRIBER);
-        grant["values"].as_object_mut().unwrap().remove("member");
-        let change = plan["resource_changes"].as_array_mut().unwrap().iter_mut();
-        let change = change.into_iter().find(|change| change["address"] == SUBSCRIBER).unwrap();
-        change["change"]["after_unknown"]["member"] = json!(true);
-        for written in plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap() {
-            if written["address"] == SUBSCRIBER {
-                let project = "data.google_project.this";
-                written["expressions"]["member"] =
-                    json!({"references": [format!("{project}.{attribute}"), project]});
-            }
-        }
+        late(SUBSCRIBER, "member", references)(&mut plan);
         let (_, report) = check(&plan, &[]);
         let found = |severity| ids(&report["checked"][0], severity).contains("source-subscriber");
-        assert_eq!((found("refused"), found("unknown")), (refused, unknown), "{attribute}");
+        assert_eq!((found("refused"), found("unknown")), (refused, unknown), "{references:?}");
     }
 }
 
@@ -172,7 +170,7 @@ fn one_origin_is_not_yet_one_audience() {
         json!("PUSH_AUDIENCE");
     assert_eq!(
         ids(&check(&plan, &[]).1["checked"][0], "unknown"),
-        BTreeSet::from(["audience-differs".to_owned()])
+        BTreeSet::from(["audience-differs".to_owned(), "push-auth".to_owned()])
     );
     assert!(!refused(&plan).contains("audience"));
 }

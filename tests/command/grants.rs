@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::edit::{
-    AGENT, DEAD, INVOKER, PUBLISHER, SERVICE, SOURCE, SUBSCRIBER, environment, expect, instead, set,
+    AGENT, DEAD, INVOKER, PUBLISHER, SERVICE, SOURCE, SUBSCRIBER, add, environment, expect, instead, late,
+    set,
 };
+use crate::followed::untold;
 
 #[test]
 fn a_grant_that_is_another_is_none() {
@@ -104,4 +106,57 @@ fn a_service_that_everybody_may_call_must_verify() {
         },
         &[],
     );
+}
+
+/// When a condition holds, no plan says.
+#[test]
+fn a_grant_with_a_condition_is_not_sure() {
+    let condition = json!([{"title": "never", "description": null, "expression": "false"}]);
+    for (address, id) in
+        [(PUBLISHER, "dead-letter-publisher"), (SUBSCRIBER, "source-subscriber"), (INVOKER, "invoker")]
+    {
+        untold(&set(address, "/condition", condition.clone()), id);
+    }
+    let policy = |more: Value| {
+        let mut binding = json!({"role": "roles/pubsub.subscriber", "members": [AGENT]});
+        binding.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let policy = json!({"bindings": [binding]}).to_string();
+        let values = json!({"subscription": "orders-push", "policy_data": policy});
+        instead(SUBSCRIBER, "google_pubsub_subscription_iam_policy", values)
+    };
+    expect("no condition", policy(json!({})), &[]);
+    untold(&policy(json!({"condition": condition[0]})), "source-subscriber");
+}
+
+/// It replaces all that the others grant, and may let everybody in.
+#[test]
+fn a_policy_that_is_not_known_hides_all_members() {
+    let kind = "google_cloud_run_v2_service_iam_policy";
+    let policy = |plan: &mut Value| {
+        add(plan, "managed", kind, "late", json!({"name": "orders", "policy_data": ""}));
+        let change = json!({"address": format!("{kind}.late"), "change": {"after_unknown": {}}});
+        plan["resource_changes"].as_array_mut().unwrap().push(change);
+        let written = plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap();
+        written.last_mut().unwrap()["expressions"] = json!({});
+        late("google_cloud_run_v2_service_iam_policy.late", "policy_data", &["data.google_iam_policy.late"])(
+            plan,
+        );
+    };
+    untold(&policy, "open-to-all");
+    untold(&policy, "invoker");
+}
+
+#[test]
+fn what_may_be_open_is_said() {
+    untold(&late(SERVICE, "invoker_iam_disabled", &["data.google_project.this.labels"]), "open-to-all");
+    let list = |plan: &mut Value| {
+        let kind = "google_cloud_run_v2_service_iam_binding";
+        add(plan, "managed", kind, "all", json!({"name": "orders", "role": "roles/run.invoker"}));
+        let change =
+            json!({"address": format!("{kind}.all"), "change": {"after_unknown": {"members": true}}});
+        plan["resource_changes"].as_array_mut().unwrap().push(change);
+        let written = plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap();
+        written.last_mut().unwrap()["expressions"] = json!({"members": {"references": ["local.members"]}});
+    };
+    untold(&list, "open-to-all");
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::edit::{
     DEAD, GOOD, INVOKER, PUBLISHER, SOURCE, SUBSCRIBER, environment, expect, refused, remove, set,
 };
-use crate::program::{check, ids};
+use crate::program::{check, ids, run};
 
 #[test]
 fn a_good_plan_fits() {
@@ -22,6 +22,20 @@ fn a_good_plan_fits() {
         // Before the account exists its e-mail is not known, and a dynamic block does not say what it refers to.
         let unknown = if provider == "applied" { vec![] } else { vec!["push-account-differs".to_owned()] };
         assert_eq!(ids(checked, "unknown").into_iter().collect::<Vec<_>>(), unknown, "{provider}");
+    }
+}
+
+#[test]
+fn what_is_not_told_is_counted_and_refused_if_asked_for() {
+    for (provider, text) in GOOD {
+        let page = run(&["check", "--plan", "-"], text.as_bytes()).out;
+        let known = run(&["check", "--plan", "-", "--known"], text.as_bytes());
+        let (last, code) = match provider {
+            "applied" => ("\nIt fits.\n", 0),
+            _ => ("\nIt fits, as far as the plan tells: 1 unknown.\n", 1),
+        };
+        assert!(page.ends_with(last), "{provider}: {page}");
+        assert_eq!(known.code, code, "{provider}: {}", known.out);
     }
 }
 
@@ -56,7 +70,7 @@ fn expiration_is_never_or_refused() {
 #[test]
 fn the_token_must_be_what_the_service_expects() {
     let audience = |value: &str| set(SOURCE, "/push_config/0/oidc_token/0/audience", json!(value));
-    expect("audience", audience("https://orders.example/orders"), &["audience-differs"]);
+    expect("audience", audience("https://orders.example/orders"), &["audience", "audience-differs"]);
     expect(
         "one of several",
         |plan| {
@@ -67,8 +81,9 @@ fn the_token_must_be_what_the_service_expects() {
     expect(
         "none expected",
         |plan| {
+            environment("PUSH_AUTH", "none")(plan);
             environment("PUSH_AUDIENCE", " ")(plan);
-            audience("https://other.example")(plan);
+            environment("PUSH_SERVICE_ACCOUNT", "")(plan);
         },
         &[],
     );
@@ -101,5 +116,5 @@ fn what_looks_complete_is_taken_apart() {
     ];
     assert_eq!(refused(&plan).into_iter().collect::<Vec<_>>(), expected);
     // The account's e-mail is not known yet, but it is the same on both sides.
-    assert_eq!(ids(&check(&plan, &[]).1["checked"][0], "unknown"), BTreeSet::new());
+    assert_eq!(ids(&check(&plan, &[]).1["checked"][0], "unknown"), BTreeSet::from(["push-auth".to_owned()]));
 }

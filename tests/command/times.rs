@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::edit::{GOOD, SERVICE, SOURCE, changed, environment, expect, set};
+use crate::edit::{GOOD, SERVICE, SOURCE, changed, environment, expect, resource, set};
+use crate::followed::untold;
 use crate::program::{check, ids, run};
 
 #[test]
@@ -45,6 +46,25 @@ fn times_of_the_plan_are_judged_and_must_be_those_of_the_service() {
     expect("lease", environment("LEASE_SECONDS", "500"), &["lease"]);
     expect("long lease", environment("LEASE_SECONDS", "3600"), &["attempts"]);
     expect("no number", environment("LEASE_SECONDS", "15m"), &["environment"]);
+}
+
+#[test]
+fn the_environment_is_that_of_the_container_with_the_port() {
+    let beside = |ports: Value, sidecars: Value| {
+        move |plan: &mut Value| {
+            environment("LEASE_SECONDS", "7200")(plan);
+            environment("PUSH_SERVICE_ACCOUNT", "orders-push@shop-1.iam.gserviceaccount.com")(plan);
+            let containers = &mut resource(plan, SERVICE)["values"]["template"][0]["containers"];
+            containers[0]["ports"] = ports.clone();
+            let lease = json!({"name": "LEASE_SECONDS", "value": "900", "value_source": []});
+            let sidecar = json!({"env": [lease], "ports": sidecars});
+            containers.as_array_mut().unwrap().insert(0, sidecar);
+        }
+    };
+    let port = || json!([{"container_port": 8080, "name": null}]);
+    expect("a sidecar first", beside(port(), json!([])), &["attempts"]);
+    untold(&beside(json!([]), json!([])), "environment");
+    untold(&beside(port(), port()), "environment");
 }
 
 #[test]

@@ -21,8 +21,8 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// Terraform module. With --plan the numbers are those of the plan; lease and ttl are for a service that
 /// does not take them from its environment.
 ///
-/// Exit code: 0 where all fits, warnings included; 1 where something is refused; 2 where it could not be
-/// looked at.
+/// Exit code: 0 where nothing is refused, though there may be warnings, and what the plan does not tell;
+/// 1 where something is refused; 2 where it could not be looked at.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// What `terraform show -json PLAN` printed, or - for stdin: checks each push subscription in it
@@ -31,9 +31,12 @@ pub(crate) struct Check {
     /// Prints JSON
     #[arg(long)]
     json: bool,
-    /// Refuses what is only a warning, and what cannot be told from the plan
+    /// Refuses also what is only a warning
     #[arg(long)]
     strict: bool,
+    /// Refuses also what cannot be told from the plan
+    #[arg(long)]
+    known: bool,
     /// How long a claim holds its key [default: 900]
     #[arg(long, value_name = "TIME", value_parser = time)]
     lease: Option<Duration>,
@@ -85,7 +88,9 @@ impl Check {
                 deployment::check(&plan, &|sizing| self.over(sizing)).map_err(named)?
             }
         };
-        let report = Report::of(checked, self.strict);
+        let refused = [("refused", true), ("warned", self.strict), ("unknown", self.known)];
+        let refused: Vec<_> = refused.iter().filter(|(_, is)| *is).map(|(severity, _)| *severity).collect();
+        let report = Report::of(checked, &refused);
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
         Ok(Answer { text, refused: report.refused })
     }

@@ -14,12 +14,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn of(checked: Vec<Checked>, strict: bool) -> Self {
-        let bad = |of: &Checked| {
-            let has = |severity| of.findings.iter().any(|finding| finding.severity == severity);
-            has("refused") || strict && has("warned")
-        };
-        Self { refused: checked.iter().any(bad), checked }
+    /// What has one of these severities is refused.
+    pub(crate) fn of(checked: Vec<Checked>, refused: &[&str]) -> Self {
+        let mut report = Self { refused: false, checked };
+        report.refused = refused.iter().any(|severity| report.count(severity) > 0);
+        report
+    }
+
+    fn count(&self, severity: &str) -> usize {
+        let findings = self.checked.iter().flat_map(|of| &of.findings);
+        findings.filter(|finding| finding.severity == severity).count()
     }
 }
 
@@ -139,6 +143,10 @@ impl fmt::Display for Report {
                 writeln!(f)?;
             }
         }
-        writeln!(f, "{}", if self.refused { "Refused." } else { "It fits." })
+        match self.count("unknown") {
+            _ if self.refused => writeln!(f, "Refused."),
+            0 => writeln!(f, "It fits."),
+            unknown => writeln!(f, "It fits, as far as the plan tells: {unknown} unknown."),
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! Who pushes: the token, its audience and account, what the service expects of them, and that the account may call it.
+//! Who pushes: the token, its audience and account, and whether Cloud Run and the service expect them.
 
-use crate::plan::{Identity, Leaf, Plan, Resource, So, Told};
+use serde_json::Value;
 
-use super::grants::{Sought, granted};
-use super::sizes::Environment;
-use super::{ACCOUNT, Found, SERVICE};
+use crate::plan::{Leaf, Plan, Resource, So, Told};
 
-const ACCOUNT_AT: &str = "/push_config/0/oidc_token/0/service_account_email";
+use super::environment::Environment;
+use super::{Found, auth, door};
+
+pub(super) const ACCOUNT_AT: &str = "/push_config/0/oidc_token/0/service_account_email";
 const AUDIENCE_AT: &str = "/push_config/0/oidc_token/0/audience";
 
 pub(super) fn check(
@@ -35,8 +36,29 @@ pub(super) fn check(
         found,
     );
     if let Some(service) = service {
-        invoker(plan, subscription, service, environment, found);
+        let open = door::open(plan, service);
+        auth::check(service, environment, open, found);
+        accepted(plan, subscription, service, open, found);
+        door::invoker(plan, subscription, service, open, found);
     }
+}
+
+/// Whether Cloud Run takes the token's audience for the service's; where everybody may call, it does not look.
+fn accepted(plan: &Plan, subscription: &Resource, service: &Resource, open: So, found: &mut Found) {
+    let Some(audience) = plan.told(subscription, AUDIENCE_AT).text() else { return };
+    let among = |pointer| match plan.told(service, pointer) {
+        Told::Is(Value::Array(list)) => list.iter().any(|one| one == audience).into(),
+        Told::Is(one) => (one == audience).into(),
+        Told::Absent if pointer == "/custom_audiences" => So::No,
+        // It is an address of Cloud Run's own.
+        _ if pointer != "/custom_audiences" && !audience.ends_with(".run.app") => So::No,
+        _ => So::Untold,
+    };
+    let so = ["/custom_audiences", "/uri", "/urls"].map(among).into_iter().fold(open, So::max);
+    found.demand(so, "audience", format!(
+        "the push token's audience is {audience}, which is neither the address of {} nor among its custom_audiences: Cloud Run refuses every push; make it one of them",
+        service.address
+    ));
 }
 
 /// Whether a value of the token is one of those that a variable of the service names, if it names any.
@@ -68,58 +90,5 @@ fn expected(
     found.demand(so, id, format!(
         "the push token's {what} is {is}, and {variable} of {} is {names}: every push is refused; make both the same",
         environment.service.address
-    ));
-}
-
-/// Whether Cloud Run lets the push account in, and nobody else.
-fn invoker(
-    plan: &Plan,
-    subscription: &Resource,
-    service: &Resource,
-    environment: Option<&Environment<'_>>,
-    found: &mut Found,
-) {
-    let grants = |member: &dyn Fn(&Resource, &str, Told<'_>) -> So| {
-        granted(
-            plan,
-            &Sought {
-                on: &[(SERVICE, "name"), ("google_cloud_run_service", "service")],
-                target: &Identity::Planned(service),
-                kind: SERVICE,
-                roles: &["roles/run.invoker", "roles/run.servicesInvoker"],
-                member,
-            },
-        )
-    };
-    let unchecked = plan.told(service, "/invoker_iam_disabled") == Told::Is(&true.into());
-    let everybody = grants(&|_, _, told| {
-        told.text().is_some_and(|text| ["allUsers", "allAuthenticatedUsers"].contains(&text)).into()
-    });
-    if unchecked || everybody == So::Yes {
-        let verifies = environment.and_then(|environment| environment.get("PUSH_AUTH"));
-        let so = match verifies {
-            Some(Told::Is(mode)) => (mode.as_str() == Some("verify")).into(),
-            Some(Told::Unknown) => So::Untold,
-            _ => So::No,
-        };
-        found.demand(so, "open-to-all", format!(
-            "{} may be called by everybody, and its PUSH_AUTH is not `verify`: a stranger can burn keys; take the grant away or verify the token",
-            service.address
-        ));
-        return;
-    }
-    let account = plan.identity(subscription, ACCOUNT_AT, ACCOUNT);
-    let so = grants(&|resource, pointer, told| {
-        let Some(text) = told.text() else { return plan.identity(resource, pointer, ACCOUNT).is(&account) };
-        match text.split_once(':') {
-            Some(("serviceAccount", email)) => plan.named(email, None, ACCOUNT).is(&account),
-            // Who is in these, no plan says.
-            Some(("group" | "domain" | "principalSet", _)) => So::Untold,
-            _ => So::No,
-        }
-    });
-    found.demand(so, "invoker", format!(
-        "{} does not grant roles/run.invoker to the account of the push token: Cloud Run answers every push 403; add a google_cloud_run_v2_service_iam_member",
-        service.address
     ));
 }

@@ -1,11 +1,14 @@
 //! Whether dead-lettering works: its policy, its topic with a subscription, and the two grants of Pub/Sub's own account.
 
-use crate::plan::{Identity, Leaf, Plan, Resource, So, Told};
+use std::time::Duration;
 
+use crate::plan::{Identity, Plan, Resource, So, Told};
+
+use super::agent::{AGENT, agent};
 use super::grants::{Sought, granted};
+use super::sizes::{RETENTION, time};
 use super::{Found, SUBSCRIPTION, TOPIC};
 
-const AGENT: &str = "@gcp-sa-pubsub.iam.gserviceaccount.com";
 const NEVER: &str = "expiration_policy { ttl = \"\" }";
 
 pub(super) fn check(plan: &Plan, source: &Resource, found: &mut Found) {
@@ -17,9 +20,15 @@ pub(super) fn check(plan: &Plan, source: &Resource, found: &mut Found) {
     let topic = dead_letter_topic(plan, source);
     let called = match topic {
         Identity::Planned(topic) => topic.address.clone(),
-        Identity::Elsewhere(name) => name.to_owned(),
-        Identity::Untold => "the dead-letter topic".to_owned(),
+        _ => topic.name().unwrap_or("the dead-letter topic").to_owned(),
     };
+    // Not unknown where it cannot be told: it is no likelier there than between any other two topics.
+    if plan.identity(source, "/topic", TOPIC).is(&topic) == So::Yes {
+        found.refuse("dead-letter-circle", format!(
+            "{} subscribes to {called}, where its own dead letters go: each comes back to it, with new attempts, for ever; take another topic",
+            source.address
+        ));
+    }
     subscribed(plan, &topic, &called, found);
 
     let member =
@@ -72,11 +81,24 @@ fn subscribed(plan: &Plan, topic: &Identity<'_>, called: &str, found: &mut Found
         best = best.max(so);
         if so == So::Yes {
             expiration(plan, subscription, found);
+            retention(plan, subscription, found);
         }
     }
     found.demand(best, "dead-letter-subscription", format!(
         "{called} has no subscription: what is dead-lettered is lost at once; add one that keeps it (retention 31 days, {NEVER})"
     ));
+}
+
+/// Dead letters wait for people.
+fn retention(plan: &Plan, subscription: &Resource, found: &mut Found) {
+    let kept = time(plan, subscription, "/message_retention_duration", RETENTION, found);
+    if kept < Duration::from_secs(RETENTION) {
+        found.warn("dead-letter-retention", format!(
+            "{} keeps dead letters for {} s: expected at least 7 days, so that somebody has looked before they are gone; 31 days are the most",
+            subscription.address,
+            kept.as_secs()
+        ));
+    }
 }
 
 /// By default a subscription that was idle for 31 days is deleted, with what it should catch.
@@ -94,30 +116,4 @@ fn expiration(plan: &Plan, subscription: &Resource, found: &mut Found) {
             subscription.address
         ),
     );
-}
-
-/// Whether a member is Pub/Sub's own account in the project of the source subscription.
-fn agent(plan: &Plan, source: &Resource, resource: &Resource, pointer: &str, told: Told<'_>) -> So {
-    if let Some(text) = told.text() {
-        let number = text.strip_prefix("serviceAccount:service-").and_then(|rest| rest.strip_suffix(AGENT));
-        let Some(number) =
-            number.filter(|number| !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()))
-        else {
-            return So::No;
-        };
-        let expected = plan.project(source).and_then(|project| plan.number(project));
-        return expected.is_none_or(|expected| expected == number).into();
-    }
-    let leaves = plan.origins(resource, pointer).unwrap_or_default();
-    let projects = |attributes: &[&str]| {
-        let of = |leaf: &Leaf| leaf.attribute.as_deref().is_some_and(|name| attributes.contains(&name));
-        leaves.iter().any(|leaf| leaf.kind == "google_project" && of(leaf))
-    };
-    if projects(&["number"]) || leaves.iter().any(|leaf| leaf.kind == "google_project_service_identity") {
-        So::Yes
-    } else if projects(&["id", "name", "project_id"]) {
-        So::No
-    } else {
-        So::Untold
-    }
 }

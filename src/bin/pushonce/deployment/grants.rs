@@ -20,14 +20,21 @@ pub(super) struct Sought<'a> {
 /// Whether the plan grants it.
 pub(super) fn granted(plan: &Plan, sought: &Sought<'_>) -> So {
     let mut best = So::No;
+    // A policy replaces all that others grant on the resource.
+    let mut most = So::Yes;
     for (prefix, named) in sought.on {
         for grant in ["member", "binding", "policy"] {
             for resource in plan.of(&format!("{prefix}_iam_{grant}")) {
                 let here = plan.identity(resource, &format!("/{named}"), sought.kind).is(sought.target);
-                best = best.max(here.min(grants(plan, resource, grant, sought)));
+                let grants = grants(plan, resource, grant, sought);
+                best = best.max(here.min(grants));
+                if grant == "policy" && here != So::No && grants != So::Yes {
+                    most = So::Untold;
+                }
             }
         }
     }
+    best = best.min(most);
     for grant in ["member", "binding"] {
         for resource in plan.of(&format!("google_project_iam_{grant}")) {
             best = best.max(in_project(plan, resource, sought).min(grants(plan, resource, grant, sought)));
@@ -40,8 +47,10 @@ pub(super) fn granted(plan: &Plan, sought: &Sought<'_>) -> So {
 fn in_project(plan: &Plan, resource: &Resource, sought: &Sought<'_>) -> So {
     let of = match sought.target {
         Identity::Planned(target) => plan.project(target),
-        Identity::Elsewhere(path) => path.strip_prefix("projects/").and_then(|rest| rest.split('/').next()),
-        Identity::Untold => None,
+        _ => {
+            let path = sought.target.name().and_then(|path| path.strip_prefix("projects/"));
+            path.and_then(|rest| rest.split('/').next())
+        }
     };
     plan.project(resource).zip(of).map_or(So::Untold, |(one, other)| (one == other).into())
 }
@@ -64,7 +73,9 @@ fn grants(plan: &Plan, resource: &Resource, grant: &str, sought: &Sought<'_>) ->
         }
         _ => (sought.member)(resource, "/members", Told::Unknown),
     };
-    role.min(member)
+    // When a condition holds, no plan says.
+    let most = if plan.told(resource, "/condition/0") == Told::Absent { So::Yes } else { So::Untold };
+    role.min(member).min(most)
 }
 
 fn policy(plan: &Plan, resource: &Resource, sought: &Sought<'_>) -> So {
@@ -76,7 +87,8 @@ fn policy(plan: &Plan, resource: &Resource, sought: &Sought<'_>) -> So {
     let granted = bindings.iter().map(|binding| {
         let members = binding.get("members").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let member = members.iter().map(|member| (sought.member)(resource, "/policy_data", Told::Is(member)));
-        is_role(&binding["role"], sought).min(member.max().unwrap_or(So::No))
+        let most = if binding.get("condition").is_none_or(Value::is_null) { So::Yes } else { So::Untold };
+        is_role(&binding["role"], sought).min(member.max().unwrap_or(So::No)).min(most)
     });
     granted.max().unwrap_or(So::No)
 }

@@ -1,8 +1,13 @@
 //! What a plan deploys: each push subscription, with its service, its dead letters and the grants that they need.
 
+mod agent;
+mod auth;
 mod caller;
 mod dead_letters;
+mod door;
+mod environment;
 mod grants;
+mod shape;
 mod sizes;
 
 use pushonce::sizing::Sizing;
@@ -10,6 +15,8 @@ use pushonce::sizing::Sizing;
 use crate::Unreadable;
 use crate::plan::{Identity, Plan, Resource, So, Told};
 use crate::report::{Checked, Finding};
+
+use self::environment::Environment;
 
 const SUBSCRIPTION: &str = "google_pubsub_subscription";
 const TOPIC: &str = "google_pubsub_topic";
@@ -37,8 +44,12 @@ pub(crate) fn check(plan: &Plan, over: &dyn Fn(Sizing) -> Sizing) -> Result<Vec<
 fn one(plan: &Plan, subscription: &Resource, over: &dyn Fn(Sizing) -> Sizing) -> Checked {
     let mut found = Found::default();
     let service = service(plan, subscription, &mut found);
-    let environment = service.map(|service| sizes::Environment::of(plan, service));
+    let environment = service.and_then(|service| Environment::of(plan, service, &mut found));
+    if let Some(environment) = &environment {
+        environment.guards(&mut found);
+    }
     let sizing = over(sizes::sizing(plan, subscription, service, environment.as_ref(), &mut found));
+    shape::check(plan, subscription, &mut found);
     dead_letters::check(plan, subscription, &mut found);
     caller::check(plan, subscription, service, environment.as_ref(), &mut found);
     let mut checked = Checked::numbers(&sizing);

@@ -6,9 +6,13 @@ use std::time::Duration;
 use pushonce::sizing::Sizing;
 use serde_json::Value;
 
-use crate::plan::{Leaf, Plan, Resource, Told};
+use crate::plan::{Plan, Resource, Told};
 
 use super::Found;
+use super::environment::Environment;
+
+/// How many seconds a subscription keeps a message, where it does not say.
+pub(super) const RETENTION: u64 = 604_800;
 
 /// The variables that [`Sizing::from_variables`] reads.
 const VARIABLES: [&str; 8] = [
@@ -22,72 +26,6 @@ const VARIABLES: [&str; 8] = [
     "RETENTION_SECONDS",
 ];
 
-/// What a service's containers are given.
-pub(super) struct Environment<'a> {
-    pub(super) service: &'a Resource,
-    /// Name, value, and where it is written, if not in a dynamic block.
-    variables: Vec<(&'a str, Told<'a>, Option<String>)>,
-}
-
-impl<'a> Environment<'a> {
-    pub(super) fn of(plan: &'a Plan, service: &'a Resource) -> Self {
-        let mut variables = Vec::new();
-        let count = |pointer: &str| match plan.told(service, pointer) {
-            Told::Is(Value::Array(list)) => list.len(),
-            _ => 0,
-        };
-        for container in 0..count("/template/0/containers") {
-            let list = format!("/template/0/containers/{container}/env");
-            let each = || (0..count(&list)).map(|at| format!("{list}/{at}"));
-            for at in each() {
-                let Some(name) = plan.told(service, &format!("{at}/name")).text() else { continue };
-                let is_secret = plan.told(service, &format!("{at}/value_source/0")) != Told::Absent;
-                let value =
-                    if is_secret { Told::Unknown } else { plan.told(service, &format!("{at}/value")) };
-                // A set, which the plan sorts: its order is not that of the text.
-                let is_this = |at: &String| plan.constant(service, &format!("{at}/name")) == Some(name);
-                variables.push((name, value, each().find(is_this).map(|at| format!("{at}/value"))));
-            }
-        }
-        Self { service, variables }
-    }
-
-    /// The value of a variable; `None` where it is not set, or is blank.
-    pub(super) fn get(&self, name: &str) -> Option<Told<'a>> {
-        let (_, told, _) = self.variables.iter().find(|(set, ..)| *set == name)?;
-        let blank = *told == Told::Absent || told.text().is_some_and(|text| text.trim().is_empty());
-        (!blank).then_some(*told)
-    }
-
-    /// What the value of a variable comes from; `None` where that cannot be followed.
-    pub(super) fn origins(&self, plan: &Plan, name: &str) -> Option<Vec<Leaf>> {
-        let (.., at) = self.variables.iter().find(|(set, ..)| *set == name)?;
-        plan.origins(self.service, at.as_ref()?)
-    }
-
-    /// What the service takes its times to be; `None` where it is told nothing, or nothing that can be read.
-    fn sizing(&self, found: &mut Found) -> Option<Sizing> {
-        let address = &self.service.address;
-        let set: Vec<_> = VARIABLES.iter().filter(|name| self.get(name).is_some()).collect();
-        if set.is_empty() {
-            found.unknown("environment", format!("{address} sets no LEASE_SECONDS and TTL_SECONDS: its lease and ttl cannot be told from the plan; give --lease and --ttl"));
-            return None;
-        }
-        for name in set.iter().filter(|name| self.get(name) == Some(Told::Unknown)) {
-            found.unknown(
-                "environment",
-                format!("{name} of {address} cannot be told from the plan: its default is taken"),
-            );
-        }
-        if self.get("PUSHONCE_SIZING").is_some() {
-            found.warn("environment", format!("{address} sets PUSHONCE_SIZING: it starts also with times that do not fit together; unset it"));
-        }
-        let text = |name: &str| Some(OsString::from(self.get(name)?.text()?));
-        let read = Sizing::from_variables(|name| if name == "PUSHONCE_SIZING" { None } else { text(name) });
-        read.map_err(|error| found.refuse("environment", format!("{address} does not start: {error}"))).ok()
-    }
-}
-
 /// The sizing that the plan makes: lease and ttl as the service has them, the rest as it will be.
 pub(super) fn sizing(
     plan: &Plan,
@@ -96,10 +34,10 @@ pub(super) fn sizing(
     environment: Option<&Environment<'_>>,
     found: &mut Found,
 ) -> Sizing {
-    let told = environment.and_then(|environment| environment.sizing(found));
+    let told = environment.and_then(|environment| self::told(environment, found));
     let mut planned = told.unwrap_or_default();
     planned.ack_deadline = time(plan, subscription, "/ack_deadline_seconds", 10, found);
-    planned.retention = time(plan, subscription, "/message_retention_duration", 604_800, found);
+    planned.retention = time(plan, subscription, "/message_retention_duration", RETENTION, found);
     // Cloud Run's default, or ours where there is no service to ask.
     planned.request_timeout = match service {
         Some(service) => time(plan, service, "/template/0/timeout", 300, found),
@@ -146,7 +84,13 @@ fn attempts(plan: &Plan, subscription: &Resource, found: &mut Found) -> u32 {
 }
 
 /// A time as a number of seconds, or as text like `600s`.
-fn time(plan: &Plan, resource: &Resource, pointer: &str, default: u64, found: &mut Found) -> Duration {
+pub(super) fn time(
+    plan: &Plan,
+    resource: &Resource,
+    pointer: &str,
+    default: u64,
+    found: &mut Found,
+) -> Duration {
     let default = Duration::from_secs(default);
     let value = match plan.told(resource, pointer) {
         Told::Absent => return default,
@@ -189,4 +133,31 @@ fn agree(told: &Sizing, planned: &Sizing, service: &Resource, found: &mut Found)
             ));
         }
     }
+}
+
+/// What the service takes its times to be; `None` where it is told nothing, or nothing that can be read.
+fn told(environment: &Environment<'_>, found: &mut Found) -> Option<Sizing> {
+    let address = &environment.service.address;
+    let set: Vec<_> = VARIABLES.iter().filter(|name| environment.get(name).is_some()).collect();
+    if set.is_empty() {
+        found.unknown("environment", format!("{address} sets no LEASE_SECONDS and TTL_SECONDS: its lease and ttl cannot be told from the plan; give --lease and --ttl"));
+        return None;
+    }
+    for name in set.iter().filter(|name| environment.get(name) == Some(Told::Unknown)) {
+        found.unknown(
+            "environment",
+            format!("{name} of {address} cannot be told from the plan: its default is taken"),
+        );
+    }
+    if environment.get("PUSHONCE_SIZING").is_some() {
+        found.warn(
+            "environment",
+            format!(
+                "{address} sets PUSHONCE_SIZING: it starts also with times that do not fit together; unset it"
+            ),
+        );
+    }
+    let text = |name: &str| Some(OsString::from(environment.get(name)?.text()?));
+    let read = Sizing::from_variables(|name| if name == "PUSHONCE_SIZING" { None } else { text(name) });
+    read.map_err(|error| found.refuse("environment", format!("{address} does not start: {error}"))).ok()
 }

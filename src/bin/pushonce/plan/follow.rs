@@ -12,7 +12,7 @@ const STEPS: u16 = 256;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Leaf {
     module: Vec<Part>,
-    pub(crate) is_data: bool,
+    is_data: bool,
     pub(crate) kind: String,
     name: String,
     key: Option<Value>,
@@ -42,9 +42,11 @@ impl Plan {
 
     /// The planned instances that a leaf can mean.
     pub(crate) fn instances<'a>(&'a self, leaf: &'a Leaf) -> impl Iterator<Item = &'a Resource> {
-        self.of(&leaf.kind).filter(|resource| {
+        let mode = if leaf.is_data { "data" } else { "managed" };
+        self.resources.iter().filter(move |resource| {
+            let kind = resource.kind == leaf.kind && resource.mode == mode;
             let named = resource.name == leaf.name && resource.module == leaf.module;
-            named && !leaf.is_data && (leaf.key.is_none() || leaf.key == resource.index)
+            kind && named && (leaf.key.is_none() || leaf.key == resource.index)
         })
     }
 
@@ -57,7 +59,7 @@ impl Plan {
     }
 
     fn module(&self, path: &[Part]) -> Option<&Module> {
-        path.iter().try_fold(&self.configuration, |module, part| {
+        path.iter().try_fold(&self.configuration.root_module, |module, part| {
             module.module_calls.get(&part.name).map(|call| &call.module)
         })
     }

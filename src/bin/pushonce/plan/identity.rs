@@ -7,6 +7,8 @@ use super::{Plan, Resource, Told};
 pub(crate) enum Identity<'a> {
     /// This resource of the plan.
     Planned(&'a Resource),
+    /// This resource of the plan, if it is in the project that this name is in; else one outside of it.
+    Perhaps(&'a Resource, &'a str),
     /// One that the plan does not make, by the name that it is given.
     Elsewhere(&'a str),
     /// It cannot be told from the plan.
@@ -27,19 +29,46 @@ impl From<bool> for So {
     }
 }
 
-impl Identity<'_> {
+impl std::ops::Not for So {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::No => Self::Yes,
+            Self::Untold => Self::Untold,
+            Self::Yes => Self::No,
+        }
+    }
+}
+
+impl<'a> Identity<'a> {
+    /// The name that it is given, where it may be one that the plan does not make.
+    pub(crate) fn name(&self) -> Option<&'a str> {
+        match self {
+            Self::Perhaps(_, name) | Self::Elsewhere(name) => Some(name),
+            Self::Planned(_) | Self::Untold => None,
+        }
+    }
+
     pub(crate) fn is(&self, other: &Identity<'_>) -> So {
         match (self, other) {
+            (Identity::Untold, _) | (_, Identity::Untold) => So::Untold,
             (Identity::Planned(one), Identity::Planned(other)) => (one.address == other.address).into(),
-            (Identity::Elsewhere(one), Identity::Elsewhere(other)) if one == other => So::Yes,
+            _ if self.name() == other.name() => So::Yes,
+            (Identity::Perhaps(one, _), Identity::Perhaps(other, _) | Identity::Planned(other))
+            | (Identity::Planned(one), Identity::Perhaps(other, _)) => {
+                if one.address == other.address {
+                    So::Untold
+                } else {
+                    So::No
+                }
+            }
             // A short name, and a path that ends in it: the project of the former is not known.
-            (Identity::Elsewhere(one), Identity::Elsewhere(other)) => {
+            _ => self.name().zip(other.name()).map_or(So::No, |(one, other)| {
                 let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
                 let short = one.contains('/') != other.contains('/');
                 if short && last(one) == last(other) { So::Untold } else { So::No }
-            }
-            (Identity::Untold, _) | (_, Identity::Untold) => So::Untold,
-            _ => So::No,
+            }),
         }
     }
 }
@@ -75,31 +104,37 @@ impl Plan {
 
     /// The resource of this type with this name, which may be a path or an account's e-mail.
     pub(crate) fn named<'a>(&'a self, text: &'a str, project: Option<&str>, kind: &str) -> Identity<'a> {
-        let named: Vec<_> = self.of(kind).filter(|resource| self.is_named(resource, text, project)).collect();
-        match named[..] {
-            [] if self.of(kind).any(|resource| self.told(resource, "/name") == Told::Unknown) => {
+        let all = |so| self.of(kind).filter(move |resource| self.is_named(resource, text, project) == so);
+        let [named, perhaps] = [So::Yes, So::Untold].map(|so| all(so).collect::<Vec<_>>());
+        match (&named[..], &perhaps[..]) {
+            ([one], _) => Identity::Planned(one),
+            ([], []) if self.of(kind).any(|resource| self.told(resource, "/name") == Told::Unknown) => {
                 Identity::Untold
             }
-            [] => Identity::Elsewhere(text),
-            [one] => Identity::Planned(one),
+            ([], []) => Identity::Elsewhere(text),
+            ([], [one]) => Identity::Perhaps(one, text),
             _ => Identity::Untold,
         }
     }
 
-    fn is_named(&self, resource: &Resource, text: &str, project: Option<&str>) -> bool {
+    fn is_named(&self, resource: &Resource, text: &str, project: Option<&str>) -> So {
         let known = |pointer| self.told(resource, pointer).text();
-        if let Some((account, domain)) = text.split_once('@') {
-            let within = domain.strip_suffix(".iam.gserviceaccount.com");
-            let fits = self.project(resource).is_none_or(|project| Some(project) == within);
-            return known("/email") == Some(text) || known("/account_id") == Some(account) && fits;
+        let (own, name, project) = if let Some((account, domain)) = text.split_once('@') {
+            if known("/email") == Some(text) {
+                return So::Yes;
+            }
+            let Some(project) = domain.strip_suffix(".iam.gserviceaccount.com") else { return So::No };
+            (known("/account_id"), account, Some(project))
+        } else {
+            let mut path = text.split('/');
+            let project = if path.next() == Some("projects") { path.next() } else { project };
+            (known("/name"), text.rsplit('/').next().unwrap_or(text), project)
+        };
+        match (project, self.project(resource)) {
+            _ if own != Some(name) => So::No,
+            (Some(one), Some(other)) => self.is_project(one, other),
+            (Some(_), None) => So::Untold,
+            (None, _) => So::Yes,
         }
-        let mut path = text.split('/');
-        let project = if path.next() == Some("projects") { path.next() } else { project };
-        let fits = project.zip(self.project(resource)).is_none_or(|(one, other)| one == other);
-        known("/name").is_some() && known("/name") == text.rsplit('/').next() && fits
-    }
-
-    pub(crate) fn project<'a>(&'a self, resource: &'a Resource) -> Option<&'a str> {
-        self.told(resource, "/project").text()
     }
 }

@@ -3,6 +3,7 @@
 mod address;
 mod follow;
 mod identity;
+mod project;
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,9 @@ pub(crate) use self::identity::{Identity, So};
 /// The planned resources and the configuration that they come from.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// With the data that was looked up already.
     resources: Vec<Resource>,
-    /// The number of each project that the plan has looked up, by its id.
-    projects: BTreeMap<String, String>,
-    configuration: Module,
+    configuration: Configuration,
 }
 
 /// One planned resource, an instance of its own where there are several.
@@ -79,22 +79,13 @@ impl Plan {
         }
         let mut known = Vec::new();
         shown.prior_state.unwrap_or_default().values.root_module.flatten(&mut known);
-        let projects = known.iter().filter(|resource| resource.kind == "google_project");
-        let text = |resource: &Resource, name| Some(resource.values.get(name)?.as_str()?.to_owned());
-        let projects = projects
-            .filter_map(|project| Some((text(project, "project_id")?, text(project, "number")?)))
-            .collect();
-        Ok(Self { resources, projects, configuration: shown.configuration.root_module })
+        resources.extend(known.into_iter().filter(|resource| resource.mode == "data"));
+        Ok(Self { resources, configuration: shown.configuration })
     }
 
     /// The managed resources of a type.
     pub(crate) fn of(&self, kind: &str) -> impl Iterator<Item = &Resource> {
         self.resources.iter().filter(move |resource| resource.kind == kind && resource.mode == "managed")
-    }
-
-    /// The number of a project, if the plan has looked it up.
-    pub(crate) fn number(&self, project: &str) -> Option<&str> {
-        self.projects.get(project).map(String::as_str)
     }
 
     /// An attribute by its JSON pointer, as `/retry_policy/0/minimum_backoff`.
@@ -188,10 +179,18 @@ struct Change {
     after_unknown: Value,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Configuration {
     #[serde(default)]
     root_module: Module,
+    #[serde(default)]
+    provider_config: BTreeMap<String, Provider>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Provider {
+    #[serde(default)]
+    expressions: Value,
 }
 
 /// A module as it is written: expressions, which name what they refer to.
@@ -211,6 +210,8 @@ struct Configured {
     #[serde(rename = "type")]
     kind: String,
     name: String,
+    #[serde(default)]
+    provider_config_key: String,
     #[serde(default)]
     expressions: Value,
     #[serde(default)]
