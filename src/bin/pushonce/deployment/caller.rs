@@ -88,7 +88,7 @@ fn expected(
     };
     let what = pointer.rsplit('/').next().unwrap_or_default();
     found.demand(so, id, format!(
-        "the push token's {what} is {is}, and {variable} of {} is {names}: every push is refused; make both the same",
+        "the push token's {what} is {is}, and {variable} of {} is {names}: where they differ every push is refused; make both the same",
         environment.service.address
     ));
 }
