@@ -127,6 +127,11 @@ resource "google_monitoring_alert_policy" "metric" {
     }
   }
 
+  # A metric without events has no points. Open for a week, by default, an incident would hide the next one.
+  alert_strategy {
+    auto_close = "1800s"
+  }
+
   documentation {
     mime_type = "text/markdown"
     content   = "${each.value.what}\n\nWhat to do: ${var.runbook_url}#${each.key}"

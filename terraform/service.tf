@@ -52,7 +52,8 @@ resource "google_cloud_run_v2_service" "this" {
 
   ingress              = var.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
   invoker_iam_disabled = var.public == "check-disabled"
-  custom_audiences     = [local.audience]
+  # Its own addresses Cloud Run accepts by itself.
+  custom_audiences = concat([local.audience], [for audience in var.more_audiences : audience if !endswith(audience, ".run.app")])
 
   template {
     service_account                  = google_service_account.run.email
@@ -136,6 +137,9 @@ resource "google_cloud_run_v2_service" "this" {
   }
 
   lifecycle {
+    # gcloud writes its own name there with each roll-out.
+    ignore_changes = [client, client_version]
+
     precondition {
       condition     = length(setintersection(keys(var.environment), concat(keys(local.environment), ["PUSHONCE_STORE", "PUSHONCE_SIZING"]))) == 0
       error_message = "environment: the module sets ${join(", ", setintersection(keys(var.environment), concat(keys(local.environment), ["PUSHONCE_STORE", "PUSHONCE_SIZING"])))} itself, from the numbers that the subscription has too."

@@ -56,7 +56,7 @@ variable "deletion_protection" {
 # --- The push -----------------------------------------------------------------------------------------
 
 variable "trigger" {
-  description = "What delivers: pubsub, a push subscription of ours, or eventarc, a trigger that makes one."
+  description = "What delivers: pubsub, a push subscription of ours, or eventarc, a trigger that makes one. A change deletes the subscription, with what waits in it."
   type        = string
   default     = "pubsub"
   nullable    = false
@@ -80,7 +80,7 @@ variable "path" {
 }
 
 variable "topic" {
-  description = "An existing topic, as projects/PROJECT/topics/TOPIC. Null makes one."
+  description = "An existing topic, as projects/PROJECT/topics/TOPIC, written out: its id is not known when a plan counts. Null makes one. Another one makes a new subscription, and what waits in the old one is lost."
   type        = string
   default     = null
 
@@ -118,7 +118,7 @@ variable "filter" {
 }
 
 variable "ordering" {
-  description = "Whether messages with one ordering key come in order. A nack then holds back the key's later messages."
+  description = "Whether messages with one ordering key come in order. A nack then holds back the key's later messages. A change makes a new subscription, and what waits in the old one is lost."
   type        = bool
   default     = false
   nullable    = false
@@ -300,7 +300,7 @@ variable "environment" {
 }
 
 variable "log_filter" {
-  description = "RUST_LOG of the service."
+  description = "RUST_LOG of the service. The alerts on events read these logs: with error there is no attempts-running-out, and with off none of them."
   type        = string
   default     = "info"
   nullable    = false

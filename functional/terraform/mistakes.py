@@ -146,6 +146,7 @@ MISTAKES = [
     # Who may push.
     ("platform on a public service", "variables.tf", 'var.public == "no" || var.auth == "verify"', "var.public != null", auth, "platform_on_a_public_service_is_refused.*fail"),
     ("verify without a signature", "variables.tf", 'var.public != "no" || var.auth == "platform"', "var.public != null", auth, "verify_behind_cloud_runs_own_check_is_refused.*fail"),
+    ("Cloud Run does not know the further audiences", SERVICE, re.compile(r"concat\(\[local.audience\], \[for .*\]\)"), "[local.audience]", auth, "have one audience"),
     ("Cloud Run does not know the audience", SERVICE, line("custom_audiences"), "", auth, "platform_by_default.*fail"),
     *(
         (f"the service is not told {name}", SERVICE, line(f"{name} "), "", auth, "platform_by_default.*fail")
@@ -177,6 +178,7 @@ MISTAKES = [
     ("a backlog of the wrong subscription", ALERTS, "google_pubsub_subscription.dead_letter.name", "local.subscription", alerts, "metric, subscription, threshold or duration"),
     ("an alert on another event", ALERTS, '\\"uncertain\\"', '\\"uncertian\\"', alerts, "filters"),
     ("alerts link no heading", ALERTS, "#${each.key}", "", alerts, "each links its heading"),
+    ("an incident hides the next one", ALERTS, 'auto_close = "1800s"', 'auto_close = "604800s"', alerts, "closes soon"),
     ("alerts tell nobody", ALERTS, line("notification_channels = var"), "", alerts, "each tells somebody"),
     ("an alert that the runbook does not know", ALERTS, re.compile(r"^    lost = \{", re.M), "    gone = {", runbook, "#lost says what an alert means"),
 ]

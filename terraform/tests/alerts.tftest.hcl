@@ -83,6 +83,10 @@ run "events_of_the_log" {
     error_message = "filters"
   }
   assert {
+    condition     = alltrue([for alert in google_monitoring_alert_policy.metric : alert.alert_strategy[0].auto_close == "1800s"])
+    error_message = "an incident of a metric closes soon, so that the next one is told"
+  }
+  assert {
     condition     = alltrue([for alert in google_monitoring_alert_policy.log : alert.alert_strategy[0].notification_rate_limit[0].period == "3600s"])
     error_message = "an alert on log lines needs a limit"
   }

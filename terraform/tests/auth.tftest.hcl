@@ -36,14 +36,14 @@ run "another_audience_is_another_everywhere" {
   command = plan
   variables {
     audience       = "orders"
-    more_audiences = ["https://orders-abc-ew.a.run.app"]
+    more_audiences = ["https://orders-abc-ew.a.run.app", "billing"]
   }
 
   assert {
     condition = (
-      one([for env in google_cloud_run_v2_service.this.template[0].containers[0].env : env.value if env.name == "PUSH_AUDIENCE"]) == "orders,https://orders-abc-ew.a.run.app"
+      one([for env in google_cloud_run_v2_service.this.template[0].containers[0].env : env.value if env.name == "PUSH_AUDIENCE"]) == "orders,https://orders-abc-ew.a.run.app,billing"
       && google_pubsub_subscription.push[0].push_config[0].oidc_token[0].audience == "orders"
-      && google_cloud_run_v2_service.this.custom_audiences == tolist(["orders"])
+      && google_cloud_run_v2_service.this.custom_audiences == tolist(["orders", "billing"])
     )
     error_message = "token, Cloud Run and service have one audience"
   }

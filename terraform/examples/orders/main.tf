@@ -46,6 +46,12 @@ variable "runbook_url" {
   default     = "docs/runbook.md"
 }
 
+variable "deletion_protection" {
+  description = "Whether the service and the database are protected from a destroy."
+  type        = bool
+  default     = true
+}
+
 provider "google" {
   project = var.project
   region  = var.region
@@ -69,6 +75,7 @@ module "orders" {
   name                  = "orders"
   path                  = "/orders"
   environment           = var.supplier_url == null ? {} : { SUPPLIER_URL = var.supplier_url }
+  deletion_protection   = var.deletion_protection
   notification_channels = google_monitoring_notification_channel.email[*].name
   runbook_url           = var.runbook_url
 }
