@@ -1,6 +1,7 @@
 //! Redis servers of a test's own: started on a free port, killed by their id, started again in the
 //! same place; alone, as a primary with a replica, or as a cluster.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -36,10 +37,12 @@ impl RedisServer {
         server
     }
 
-    /// Below the ports that the kernel gives out, so that it is still free for a restart.
+    /// Below the ports that the kernel gives out, and no port twice, so that it is still free for a restart.
     pub(crate) fn free_port() -> u16 {
+        static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+        let is_new = |port: &u16| GIVEN.lock().unwrap().insert(*port);
         let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-        (0..).map(|_| 20_000 + random() % 11_000).find(is_free).unwrap()
+        (0..).map(|_| 20_000 + random() % 11_000).filter(is_new).find(is_free).unwrap()
     }
 
     /// Starts it again, on the same port and with what it has persisted.
@@ -63,7 +66,8 @@ impl RedisServer {
         // Its own id: on a port that was taken meanwhile another would answer. A server that is loading answers too.
         eventually("redis-server starts", || {
             let ended = self.process.lock().unwrap().as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "redis-server ended ({ended:?}): see {}/log", self.directory.display());
+            let log = || std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+            assert!(ended.is_none(), "redis-server ended ({ended:?}): {}", log());
             self.try_ask::<String>(&["INFO", "server"])
                 .is_ok_and(|info| info.contains(&format!("process_id:{id}\r")))
         });

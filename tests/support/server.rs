@@ -1,12 +1,13 @@
 //! Servers of a test's own, by the scripts in `functional/servers`: killed, stopped for a while, and
 //! started again on the same port and directory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -152,11 +153,13 @@ fn run(name: &str, directory: &Path, port: u16) -> Child {
         .expect("a script of functional/servers")
 }
 
-/// Below the ports that the kernel gives out, so that it stays free while a server is away.
+/// Below the ports that the kernel gives out, and no port twice, so that it stays free while a server is away.
 fn free_port() -> u16 {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let is_new = |port: &u16| GIVEN.lock().expect("nothing panics under it").insert(*port);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut ports = std::iter::repeat_with(|| 20_000 + u16::try_from(random() % 12_000).expect("it fits"));
-    ports.find(is_free).expect("a free port")
+    ports.find(|port| is_new(port) && is_free(port)).expect("a free port")
 }
 
 fn random() -> u64 {
