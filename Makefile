@@ -71,7 +71,7 @@ deny: $(CARGO_DENY) ## checks bans, licences and sources (installs cargo-deny in
 $(CURDIR)/target/tools/bin/cargo-deny:
 	$(CARGO) install cargo-deny --locked --root $(CURDIR)/target/tools
 
-# Needs root on Debian, and no engine: six minutes at first, then what has changed.
+# Needs root on Debian, and no engine: some eight minutes at first, then what has changed.
 image: ## builds the Dockerfile as it stands, runs the image, checks it, and prints what it weighs
 	functional/image/bases
 	functional/image/build
