@@ -1,5 +1,8 @@
 //! The examples as programs: what `orders` refuses at its start, and that the demo keeps its promises.
 
+#[cfg(all(feature = "oidc", feature = "testing"))]
+#[path = "examples/auth.rs"]
+mod auth;
 #[path = "support/example.rs"]
 mod example;
 
@@ -98,7 +101,7 @@ async fn orders_refuses_to_run_unguarded_on_cloud_run() {
     refused(&[("PUSHONCE_DISABLED", "maybe")], "`PUSHONCE_DISABLED` is \"maybe\"").await;
 }
 
-// What the feature can check is in tests/orders_auth.rs; without it there is nothing that could.
+// What the feature can check is in the module `auth`; without it there is nothing that could.
 #[cfg(not(feature = "oidc"))]
 #[tokio::test]
 async fn orders_refuses_to_check_tokens_that_it_cannot_check() {

@@ -1,17 +1,6 @@
 //! Who may push to `orders`, as its environment says: what it refuses to start with, and whom it lets in.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by a panic, also in what its tests share"
-)]
-
-#[path = "support/example.rs"]
-mod example;
-
 use std::process::Stdio;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -20,41 +9,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use pushonce::testing::{Claims, KeyServer, Push};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
-/// No start takes longer: a program that hangs fails its test.
-const LIMIT: Duration = Duration::from_secs(60);
+use super::{LIMIT, program};
+
 const AUDIENCE: &str = "https://orders.example.run.app";
 const CALLER: &str = "pusher@project.iam.gserviceaccount.com";
 
-fn orders(variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(example::example("orders"));
-    for read in [
-        "PUSHONCE_DISABLED",
-        "K_SERVICE",
-        "SUPPLIER_URL",
-        "PUSH_AUTH",
-        "PUSH_AUDIENCE",
-        "PUSH_SERVICE_ACCOUNT",
-        "PUSH_KEYS_URL",
-        "RUST_LOG",
-    ] {
-        command.env_remove(read);
-    }
-    command.env("PUSHONCE_STORE", "memory:").env("PORT", "0").envs(variables.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-    command
+/// With a store, or nobody would come to look at the rest.
+fn stored<'a>(variables: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    [&[("PUSHONCE_STORE", "memory:")], variables].concat()
 }
 
-/// Refused with code 1 and one line, which says why.
 async fn refused(variables: &[(&str, &str)], because: &str) {
-    let output = tokio::time::timeout(LIMIT, orders(variables).output()).await;
-    let output = output.expect("it does not start").expect("it runs");
-    let line = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{variables:?}: {line}");
-    assert_eq!(line.trim_end().lines().count(), 1, "{variables:?}: {line}");
-    assert!(line.starts_with("orders: not started: ") && line.contains(because), "{variables:?}: {line}");
-    assert!(!line.contains("pa55w0rd"), "{variables:?} told a secret");
+    super::refused(&stored(variables), because).await;
 }
 
 #[tokio::test]
@@ -82,7 +50,8 @@ struct Running(Child, String);
 
 impl Running {
     async fn with(variables: &[(&str, &str)]) -> Self {
-        let mut child = orders(variables).spawn().expect("it starts");
+        let mut child =
+            program("orders", &stored(variables)).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut log = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         let listening = async {
             while let Some(line) = log.next_line().await.expect("a log of text") {
