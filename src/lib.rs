@@ -96,6 +96,7 @@ mod manual {
 }
 
 mod chain;
+pub mod dead_letter;
 mod disabled;
 pub mod idempotent;
 mod key;
@@ -105,12 +106,15 @@ pub mod measure;
 mod meter;
 #[cfg(feature = "oidc")]
 pub mod oidc;
+pub mod publish;
 pub mod pubsub;
 mod random;
 #[cfg(feature = "serve")]
 mod serve;
 pub mod sizing;
 pub mod store;
+#[cfg(feature = "submit")]
+pub mod submit;
 mod task;
 #[cfg(any(feature = "telemetry", feature = "prometheus"))]
 pub mod telemetry;
@@ -123,8 +127,8 @@ pub use self::disabled::Misplaced;
 pub use self::idempotent::{IdempotentLayer, IdempotentService, InvalidLayer, PayloadCheck, Report};
 pub use self::key::{Consumer, IntoKey, InvalidKey, Key, KeyInLogs};
 pub use self::lease::{
-    AfterCommit, CommitError, Completion, History, Lease, Misuse, Panicked, RunError, Shutdown, Skip,
-    TimedOut,
+    AfterCommit, CommitError, Completion, DeadLetter, History, Lease, Misuse, Panicked, RunError, Shutdown,
+    Skip, TimedOut,
 };
 pub use self::pubsub::{
     Ack, Delivery, Failure, KeyRule, Outcome, PubSub, attribute, json_pointer, key_fn, message_id, outcome_of,

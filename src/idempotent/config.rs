@@ -5,9 +5,11 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::body::Limits;
+use super::follow::Follow;
 use super::report::Hook;
 use crate::disabled::{Misplaced, disabled};
 use crate::key::{Consumer, InvalidKey, KeyInLogs};
+use crate::publish::Publisher;
 use crate::pubsub::{KeyRule, KeyRuleError, Outcome};
 use crate::store::Store;
 use crate::time::Clock;
@@ -42,6 +44,9 @@ pub(super) struct Config {
     pub(super) limits: Limits,
     pub(super) response_limit: usize,
     pub(super) hooks: Vec<(Outcome, Arc<Hook>)>,
+    pub(super) follow: Option<Arc<dyn Follow>>,
+    /// The publisher of dead letters, and their topic.
+    pub(super) dead_letters: Option<(Arc<dyn Publisher>, Arc<str>)>,
 }
 
 impl fmt::Debug for Config {

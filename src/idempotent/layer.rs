@@ -7,11 +7,13 @@ use tower_layer::Layer;
 
 use super::body::Limits;
 use super::config::{Config, InvalidLayer, PayloadCheck};
+use super::follow::Follow;
 use super::report::Report;
 use super::service::IdempotentService;
 use crate::disabled::disabled;
 use crate::key::{Consumer, KeyInLogs};
 use crate::meter;
+use crate::publish::Publisher;
 use crate::pubsub::{KeyRule, Outcome, extract::BODY_LIMIT};
 use crate::store::record::Verb;
 use crate::store::{BoxError, Store};
@@ -59,6 +61,8 @@ impl IdempotentLayer {
             limits: Limits { name: "body_limit", body: BODY_LIMIT, budget: BUDGET, time: BODY_TIMEOUT },
             response_limit: RESPONSE_LIMIT,
             hooks: Vec::new(),
+            follow: None,
+            dead_letters: None,
         };
         Self { config }
     }
@@ -212,6 +216,22 @@ impl IdempotentLayer {
         H: Fn(&Report<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     {
         self.on(Outcome::Duplicate, hook)
+    }
+
+    /// Has a record moved as its message fares: of a task, by `submit::Tasks`. The id in the message's
+    /// [attribute](Follow::attribute) is then its key; messages without that attribute have the key that
+    /// [`key`](Self::key) says, and are followed by nobody.
+    pub fn follow(mut self, follow: impl Follow) -> Self {
+        self.config.follow = Some(Arc::new(follow));
+        self
+    }
+
+    /// Where a message goes whose handler says that it can never succeed
+    /// ([`Failure::dead_letter`](crate::Failure::dead_letter)): to that topic (`projects/p/topics/t`), at
+    /// once, instead of after the subscription's attempts. Without this such a failure is misuse, and nacked.
+    pub fn dead_letters(mut self, publisher: Arc<dyn Publisher>, topic: impl Into<Arc<str>>) -> Self {
+        self.config.dead_letters = Some((publisher, topic.into()));
+        self
     }
 
     /// Whether the layer can work.

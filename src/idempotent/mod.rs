@@ -47,6 +47,7 @@
 mod answer;
 mod body;
 mod config;
+mod follow;
 mod handler;
 mod keys;
 mod layer;
@@ -55,6 +56,7 @@ mod service;
 mod span;
 
 pub use self::config::{InvalidLayer, PayloadCheck};
+pub use self::follow::{End, Follow, Wanted};
 pub use self::layer::IdempotentLayer;
 pub use self::report::Report;
 pub use self::service::{IdempotentService, ResponseFuture};

@@ -178,6 +178,19 @@ pub struct Panicked {
     pub message: String,
 }
 
+/// The message can never succeed: send it to the dead-letter topic, and do not deliver it again.
+///
+/// The work's own word, anywhere in the chain of its error; nothing else makes a message a dead letter,
+/// since no error that a library sees is proof that a later deploy could not work on it. It takes a layer
+/// with [`dead_letters`](crate::IdempotentLayer::dead_letters); anywhere else it is misuse, answered 500.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("a dead letter: {reason}")]
+pub struct DeadLetter {
+    /// Why, for the operator who finds it: it goes to the dead-letter topic, and into the log. At most
+    /// 1,024 bytes of it.
+    pub reason: String,
+}
+
 /// The work took longer than its time limit and was cancelled. What it started may go on.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the work took longer than {limit:?} and was cancelled")]

@@ -257,13 +257,13 @@ pub(crate) fn reset(stored: &Stored, force: Force, stamp: Stamp) -> Reset {
 
 /// The same record under a higher fence: it rises while the record stands, and across its deletion
 /// within the bound of the slack.
-pub(super) fn higher(record: Record, stamp: Stamp) -> Record {
+pub(crate) fn higher(record: Record, stamp: Stamp) -> Record {
     Record { fence: stamp.now.max(record.fence.saturating_add(1)), ..record }
 }
 
 impl Record {
     /// What every write does: a fresh token, the time of the write, and retention counted anew.
-    pub(super) fn stamped(self, stamp: Stamp) -> Self {
+    pub(crate) fn stamped(self, stamp: Stamp) -> Self {
         let kept = match self.state {
             State::Claimed => self.lease.saturating_add(self.ttl),
             State::Released | State::Done => self.ttl,

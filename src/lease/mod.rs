@@ -3,6 +3,7 @@
 //! What is written is decided in [`machine`], purely; `claim`, `settle` and `undo` drive it over a
 //! store and resolve what a lost answer leaves open: by the holder, which only one claim has.
 
+mod amend;
 mod claim;
 mod commit;
 #[cfg(feature = "contract")]
@@ -29,16 +30,19 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
+pub(crate) use self::amend::{Amend, First};
 pub(crate) use self::claim::{Claim, Claimed, claim};
 pub use self::commit::Completion;
 pub(crate) use self::entry::Entry;
-pub use self::error::{AfterCommit, CommitError, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut};
+pub use self::error::{
+    AfterCommit, CommitError, DeadLetter, Misuse, Panicked, RunError, Shutdown, Skip, TimedOut,
+};
 pub(crate) use self::handle::Part;
 pub use self::handle::{History, Lease};
 pub(crate) use self::handover::Transacted;
 pub use self::ledger::{How, Settled, Uncertain, UncertainPage, Why, uncertain};
 pub use self::machine::Force;
-pub(crate) use self::machine::{Ask, Commit, Note, Op};
+pub(crate) use self::machine::{Ask, Commit, Note, Op, Stamp, higher};
 pub use self::operator::{Inspected, Reset, inspect, reset};
 pub use self::status::Status;
 pub(crate) use self::undo::room as undo_room;

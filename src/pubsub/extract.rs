@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::delivery::Delivery;
 use super::outcome::{HEADER, Verdict, outcome_of};
 use super::refused::{BadData, Refused};
-use crate::lease::Lease;
+use crate::lease::{DeadLetter, Lease};
 use crate::store::BoxError;
 
 /// The most that a push's body may have: a message of 10 MB in base64, and room for its attributes.
@@ -159,6 +159,13 @@ impl IntoResponse for Ack {
 /// 500. Under the layer the error goes to the log and to its hooks, with all its sources; it never
 /// goes into the answer.
 pub struct Failure(BoxError);
+
+impl Failure {
+    /// A message that can never succeed: [`DeadLetter`].
+    pub fn dead_letter(reason: impl Into<String>) -> Self {
+        Self(DeadLetter { reason: reason.into() }.into())
+    }
+}
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

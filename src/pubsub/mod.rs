@@ -21,6 +21,7 @@
 
 mod attributes;
 mod cloud_event;
+pub(crate) mod dead_letter;
 mod delivery;
 pub(crate) mod extract;
 mod json;

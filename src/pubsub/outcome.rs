@@ -7,7 +7,7 @@ use http::{HeaderName, StatusCode};
 use tracing::Level;
 
 use crate::key::InvalidKey;
-use crate::lease::{AfterCommit, CommitError, Misuse, RunError, Shutdown, Skip, TimedOut};
+use crate::lease::{AfterCommit, CommitError, DeadLetter, Misuse, RunError, Shutdown, Skip, TimedOut};
 use crate::store::StoreError;
 
 /// The header that every answer of the layer carries: the [`Outcome`]'s name.
@@ -47,6 +47,11 @@ pub enum Outcome {
     /// The push carries no token, a wrong one, or one of somebody else; or nobody can check it now.
     /// Nacked, and nothing was claimed.
     Unauthorized,
+    /// The handler asked for it, and the message went to the dead-letter topic: acked. Or it could not be
+    /// published there: nacked.
+    DeadLettered,
+    /// Nobody wants the work any more (its task is cancelled or expired); the handler did not run. Acked.
+    Skipped,
 }
 
 impl Outcome {
@@ -65,6 +70,8 @@ impl Outcome {
         Self::Refused,
         Self::Unguarded,
         Self::Unauthorized,
+        Self::DeadLettered,
+        Self::Skipped,
     ];
 
     /// The event's name.
@@ -83,6 +90,8 @@ impl Outcome {
             Self::Refused => "refused",
             Self::Unguarded => "unguarded",
             Self::Unauthorized => "unauthorized",
+            Self::DeadLettered => "dead-lettered",
+            Self::Skipped => "skipped",
         }
     }
 
@@ -95,7 +104,7 @@ impl Outcome {
     pub(crate) const fn level(self) -> Level {
         match self {
             Self::Duplicate => Level::DEBUG,
-            Self::Ran => Level::INFO,
+            Self::Ran | Self::Skipped => Level::INFO,
             Self::Failed | Self::InProgress | Self::Unguarded => Level::WARN,
             Self::Conflict
             | Self::Uncertain
@@ -104,7 +113,8 @@ impl Outcome {
             | Self::Misuse
             | Self::Unkeyed
             | Self::Refused
-            | Self::Unauthorized => Level::ERROR,
+            | Self::Unauthorized
+            | Self::DeadLettered => Level::ERROR,
         }
     }
 }
@@ -199,7 +209,8 @@ fn known(error: &(dyn Error + 'static)) -> Option<Verdict> {
     if error.is::<Shutdown>() {
         return Some(Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE).at(Level::INFO));
     }
-    if error.is::<Misuse>() {
+    // Under a layer that has a place for it, the layer answers before this is asked.
+    if error.is::<Misuse>() || error.is::<DeadLetter>() {
         return Some(Verdict::new(Outcome::Misuse, StatusCode::INTERNAL_SERVER_ERROR));
     }
     if error.is::<InvalidKey>() {

@@ -1,0 +1,147 @@
+//! `Submitter`: where submissions are recorded and published.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::{InvalidSubmission, Overload, Submission, Tasks};
+use crate::publish::Publisher;
+use crate::store::Store;
+use crate::time::{Clock, system_clock};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Records submissions in a store and publishes them. A handle: clones share one.
+#[derive(Clone)]
+pub struct Submitter(pub(super) Arc<Settings>);
+
+pub(super) type Hook = dyn Fn(Option<&str>) -> Option<Overload> + Send + Sync;
+
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) publisher: Arc<dyn Publisher>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) topic: String,
+    pub(super) queues: BTreeMap<String, String>,
+    pub(super) creating_lease: Duration,
+    pub(super) idempotency_ttl: Duration,
+    pub(super) task_ttl: Duration,
+    pub(super) publish_timeout: Duration,
+    pub(super) backpressure: Option<Arc<Hook>>,
+}
+
+impl Submitter {
+    /// A submitter that publishes to that topic (`projects/p/topics/t`).
+    pub fn new(store: Arc<dyn Store>, publisher: Arc<dyn Publisher>, topic: impl Into<String>) -> Self {
+        Self(Arc::new(Settings {
+            store,
+            publisher,
+            clock: system_clock(),
+            topic: topic.into(),
+            queues: BTreeMap::new(),
+            creating_lease: Duration::from_secs(30),
+            idempotency_ttl: DAY,
+            task_ttl: 7 * DAY,
+            publish_timeout: Duration::from_secs(10),
+            backpressure: None,
+        }))
+    }
+
+    fn set(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+        set(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    /// Publishes the tasks of that queue to a topic of its own. A queue without one uses the submitter's:
+    /// it is a name, within which keys count.
+    #[must_use]
+    pub fn queue(self, name: impl Into<String>, topic: impl Into<String>) -> Self {
+        self.set(|settings| {
+            settings.queues.insert(name.into(), topic.into());
+        })
+    }
+
+    /// How long a submission that is being created keeps others of its key out: after a crash the next
+    /// one takes over. Default 30 seconds. Longer than the store and the publisher take together.
+    #[must_use]
+    pub fn creating_lease(self, lease: Duration) -> Self {
+        self.set(|settings| settings.creating_lease = lease)
+    }
+
+    /// How long a key names its task, unless its submission says otherwise. Default 24 hours.
+    #[must_use]
+    pub fn idempotency_ttl(self, ttl: Duration) -> Self {
+        self.set(|settings| settings.idempotency_ttl = ttl)
+    }
+
+    /// How long the record of a task is kept at least. Default 7 days, as long as Pub/Sub keeps its message.
+    #[must_use]
+    pub fn task_ttl(self, ttl: Duration) -> Self {
+        self.set(|settings| settings.task_ttl = ttl)
+    }
+
+    /// How long the publisher may take. Default 10 seconds.
+    #[must_use]
+    pub fn publish_timeout(self, limit: Duration) -> Self {
+        self.set(|settings| settings.publish_timeout = limit)
+    }
+
+    /// Asked, with the queue, before a new task is made; never before a replay.
+    #[must_use]
+    pub fn backpressure(
+        self,
+        hook: impl Fn(Option<&str>) -> Option<Overload> + Send + Sync + 'static,
+    ) -> Self {
+        self.set(|settings| settings.backpressure = Some(Arc::new(hook)))
+    }
+
+    /// Gives ids and times by another clock: for tests.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        self.set(|settings| settings.clock = clock)
+    }
+
+    /// A submission of a task of that type, whose input is this as JSON.
+    pub fn submit(&self, task_type: impl Into<String>, input: &(impl Serialize + ?Sized)) -> Submission {
+        let input = serde_json::to_string(input)
+            .map_err(|error| InvalidSubmission::Input { what: error.to_string() });
+        Submission::json(self, task_type.into(), input)
+    }
+
+    /// The same of an input that is JSON already. It is published as it is written.
+    pub fn submit_json(&self, task_type: impl Into<String>, input: impl Into<String>) -> Submission {
+        Submission::json(self, task_type.into(), Ok(input.into()))
+    }
+
+    /// The same of an input that is any bytes.
+    pub fn submit_bytes(&self, task_type: impl Into<String>, input: impl Into<Bytes>) -> Submission {
+        Submission::bytes(self, task_type.into(), input.into())
+    }
+
+    /// The tasks of this submitter's store.
+    pub fn tasks(&self) -> Tasks {
+        self.0.tasks()
+    }
+}
+
+impl Settings {
+    pub(super) fn tasks(&self) -> Tasks {
+        Tasks::by(self.store.clone(), self.clock.clone())
+    }
+}
+
+impl fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submitter")
+            .field("store", &self.0.store)
+            .field("publisher", &self.0.publisher)
+            .field("topic", &self.0.topic)
+            .field("queues", &self.0.queues)
+            .finish_non_exhaustive()
+    }
+}
