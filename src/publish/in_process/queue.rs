@@ -17,8 +17,12 @@ pub(super) struct Queue {
     /// How many messages are on their way.
     waiting: watch::Sender<usize>,
     /// What waits behind a message of the same topic and ordering key that is on its way.
-    behind: Mutex<HashMap<(Arc<str>, String), VecDeque<(Push, Settings)>>>,
+    behind: Mutex<HashMap<Order, VecDeque<Waiting>>>,
 }
+
+/// A topic and an ordering key.
+type Order = (Arc<str>, String);
+type Waiting = (Push, Settings);
 
 impl Queue {
     pub(super) fn connect(&self, target: Target) {
@@ -51,7 +55,7 @@ impl Queue {
     }
 
     /// The next of that order; without one, a later message need wait for nobody.
-    fn next(&self, order: &(Arc<str>, String)) -> Option<(Push, Settings)> {
+    fn next(&self, order: &Order) -> Option<Waiting> {
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         let next = behind.get_mut(order)?.pop_front();
         if next.is_none() {
