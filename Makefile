@@ -38,8 +38,8 @@ trips: ## counts the round trips to each store on the wire, and fails above the 
 bench: ## runs the benchmarks, with the servers
 	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features
 
-demo: ## shows real-shaped pushes at the memory store, with the default features
-	$(CARGO) run --example demo
+demo: ## shows real-shaped pushes and submissions at the memory store
+	$(CARGO) run --example demo --features submit
 
 # TFCHECK names the folder of the offline provider, for where there is no registry; PUSHONCE_BIN the program
 # that is to read the plans too.
