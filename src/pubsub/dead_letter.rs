@@ -1,5 +1,4 @@
 //! The attributes of a dead letter: those that Pub/Sub sets when it forwards a message, and ours beside them.
-#![expect(dead_code, reason = "to be used")]
 
 /// How often the message was delivered.
 pub(crate) const DELIVERY_COUNT: &str = "CloudPubSubDeadLetterSourceDeliveryCount";
