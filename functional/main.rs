@@ -13,6 +13,8 @@ mod client;
 #[cfg(test)]
 mod crashes;
 #[cfg(test)]
+mod dead_letters;
+#[cfg(test)]
 #[path = "../tests/support/datastore_emulator.rs"]
 mod emulator;
 #[cfg(test)]

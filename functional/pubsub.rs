@@ -16,7 +16,7 @@ use crate::client;
 const PROJECT: &str = "pushonce";
 
 /// The emulator, with names that no other test uses.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PubSub {
     at: SocketAddr,
     prefix: String,

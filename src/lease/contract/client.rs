@@ -138,6 +138,10 @@ impl Client {
         Op::Complete(self.note.clone())
     }
 
+    pub(super) fn rejects(&self) -> Op {
+        Op::Reject(self.note.clone())
+    }
+
     fn patience(&self, what: &'static str) -> Patience {
         Patience::new(&self.place.clock, what)
     }

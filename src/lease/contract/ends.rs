@@ -27,6 +27,26 @@ pub(super) async fn a_completed_key_skips_duplicates_with_its_receipt(t: &Trial)
     Ok(())
 }
 
+pub(super) async fn a_rejected_key_skips_duplicates_as_rejected(t: &Trial) -> Result<(), Breach> {
+    let key = t.key("k")?;
+    let client = t.client(&key).lease(t.short()).message("m-1");
+    let mut claim = client.wins().await?;
+    // As late as a completion may be.
+    t.ages(&key, t.short() + t.subject().grain()).await?;
+    expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
+    let before = t.stands(&key).await?;
+    must!(before.record.fence == claim.record.fence, "a rejection changed the fence");
+    for _ in 0..2 {
+        let (receipt, _) = t.client(&key).message("m-2").is_done().await?;
+        must!(progress(receipt.as_ref()) == Some(Progress::Rejected), "a duplicate was told {receipt:?}");
+        let message = receipt.and_then(|receipt| receipt.message);
+        must!(message.as_deref() == Some("m-1"), "a duplicate was told of the message {message:?}");
+        expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
+    }
+    must!(t.stands(&key).await?.version == before.version, "a rejected key was written again");
+    Ok(())
+}
+
 pub(super) async fn a_done_key_is_free_after_its_ttl(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let client = t.client(&key).ttl(t.short());
@@ -142,7 +162,11 @@ pub(super) async fn every_write_counts_retention_anew(t: &Trial) -> Result<(), B
     kept_until(LONG, "a release").await?;
     let mut claim = client.wins().await?;
     expect(&mut claim, &client.completes(), Commit::Recorded).await?;
-    kept_until(LONG, "a completion").await.map(drop)
+    kept_until(LONG, "a completion").await?;
+    t.subject().forget(&key).await;
+    let mut claim = client.wins().await?;
+    expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
+    kept_until(LONG, "a rejection").await.map(drop)
 }
 
 pub(super) async fn a_failed_run_is_remembered(t: &Trial) -> Result<(), Breach> {

@@ -163,6 +163,9 @@ Lease {
     ends::a_completed_key_skips_duplicates_with_its_receipt,
         "done, claim within the ttl: done, with the receipt",
         broken by [AgesTooFast, Loses(Receipt)];
+    ends::a_rejected_key_skips_duplicates_as_rejected,
+        "claimed, reject: done, and duplicates are told that it was rejected",
+        broken by [AgesTooFast, Loses(Receipt)];
     ends::a_done_key_is_free_after_its_ttl,
         "done, claim after the ttl: won, with a higher fence and a fresh history",
         broken by [NeverAges];
@@ -190,6 +193,9 @@ Lease {
     zombies::a_zombie_cannot_complete,
         "claimed by another, complete: fenced out, unchanged",
         broken by [IgnoresVersion];
+    zombies::a_zombie_cannot_reject,
+        "claimed by another, reject: fenced out, unchanged",
+        broken by [IgnoresVersion];
     zombies::a_zombie_cannot_renew,
         "claimed by another, renew: fenced out, unchanged",
         broken by [IgnoresVersion];
@@ -197,16 +203,19 @@ Lease {
         "claimed by another, release: fenced out, unchanged",
         broken by [IgnoresVersion];
     zombies::a_zombie_cannot_touch_what_its_successor_completed,
-        "done by another, complete, renew and release: fenced out, unchanged",
+        "done by another, complete, reject, renew and release: fenced out, unchanged",
         broken by [IgnoresVersion];
     zombies::a_released_claim_is_dead,
-        "released, complete and renew: fenced out; release: nothing more to do",
+        "released, complete, reject and renew: fenced out; release: nothing more to do",
         broken by [IgnoresVersion];
     marks::a_marked_key_never_runs_again,
         "at_most_once: done before the work, and done for everybody from then on",
         broken by [AgesTooFast];
     marks::a_mark_that_is_finished_keeps_its_window,
         "at_most_once, complete: finished, and the window does not slide",
+        broken by [Loses(Aged)];
+    marks::a_mark_that_is_rejected_keeps_its_window,
+        "at_most_once, renew and reject: rejected, and the window does not slide",
         broken by [Loses(Aged)];
     marks::a_mark_is_free_after_its_ttl,
         "at_most_once after the ttl: marked anew, with a higher fence",
@@ -232,10 +241,10 @@ Exact {
         "a fence rises also across the deletion of the record",
         broken by [Loses(Fence)];
     zombies::a_holder_whose_record_was_deleted_is_fenced_out,
-        "absent, complete, renew and release: fenced out, and nothing is created",
+        "absent, complete, reject, renew and release: fenced out, and nothing is created",
         broken by [IgnoresVersion];
     zombies::a_holder_cannot_touch_the_claim_that_followed_a_deletion,
-        "claimed anew after a deletion, complete, renew and release: fenced out",
+        "claimed anew after a deletion, complete, reject, renew and release: fenced out",
         broken by [VersionRepeats];
     claims::a_client_clock_decides_nothing,
         "who may take a key over is decided by the store's clock, not by a client's",
@@ -263,6 +272,9 @@ Exact {
         broken by [Loses(Holder)];
     lost::a_completion_whose_answer_was_lost_is_recorded,
         "a completion whose answer was lost is recorded, and the key is done",
+        broken by [Loses(Holder)];
+    lost::a_rejection_whose_answer_was_lost_is_recorded,
+        "a rejection whose answer was lost is recorded, and the key is done as rejected",
         broken by [Loses(Holder)];
     lost::a_release_whose_answer_was_lost_is_recorded,
         "a release whose answer was lost is recorded, and harms nobody who followed",

@@ -125,6 +125,20 @@ pub(super) async fn a_completion_whose_answer_was_lost_is_recorded(t: &Trial) ->
     Ok(())
 }
 
+pub(super) async fn a_rejection_whose_answer_was_lost_is_recorded(t: &Trial) -> Result<(), Breach> {
+    for (key, fault) in cases(t)? {
+        let (mut claim, chaos) = holder(t, &key, On::Complete, fault).await?;
+        expect(&mut claim, &t.client(&key).rejects(), Commit::Recorded).await?;
+        must!(!chaos.has_next(), "{fault:?} met no rejection");
+        let (receipt, _) = t.client(&key).is_done().await?;
+        must!(
+            receipt.is_some_and(|receipt| receipt.progress == Progress::Rejected),
+            "{fault:?}: the key is not done as rejected"
+        );
+    }
+    Ok(())
+}
+
 pub(super) async fn a_release_whose_answer_was_lost_is_recorded(t: &Trial) -> Result<(), Breach> {
     for (key, fault) in cases(t)? {
         let (mut claim, chaos) = holder(t, &key, On::Release, fault).await?;

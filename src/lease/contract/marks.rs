@@ -50,6 +50,26 @@ pub(super) async fn a_mark_that_is_finished_keeps_its_window(t: &Trial) -> Resul
     Ok(())
 }
 
+pub(super) async fn a_mark_that_is_rejected_keeps_its_window(t: &Trial) -> Result<(), Breach> {
+    let key = t.key("k")?;
+    let client = marker(t, &key).message("m-1");
+    let mut claim = client.wins().await?;
+    let least = t.ages(&key, t.short()).await?.age;
+    // A renewal only says whose the mark is. Between the two nobody may run it either.
+    expect(&mut claim, &Op::Renew, Commit::Recorded).await?;
+    is_told(&client, Progress::Started).await?;
+    expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
+    let stands = t.stands(&key).await?;
+    let age = stands.record.aged + stands.age;
+    must!(age + t.subject().grain() >= least, "a mark of {least:?} became a receipt of {age:?}");
+    must!(stands.record.fence == claim.record.fence, "rejecting a mark changed its fence");
+    let receipt = is_told(&client, Progress::Rejected).await?;
+    must!(receipt.and_then(|receipt| receipt.message).as_deref() == Some("m-1"), "the receipt names another");
+    expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
+    must!(t.stands(&key).await?.version == stands.version, "a rejected mark was written again");
+    Ok(())
+}
+
 pub(super) async fn a_mark_is_free_after_its_ttl(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let first = marker(t, &key).ttl(t.short()).wins().await?;

@@ -15,8 +15,9 @@ async fn replaced(t: &Trial, text: &str) -> Result<(Claim, Claim), Breach> {
     Ok((zombie, successor))
 }
 
-fn ops(t: &Trial, claim: &Claim) -> [Op; 4] {
-    [t.client(&claim.place.key).completes(), Op::Renew, Op::Release(Ended::Failed), Op::Undo(None)]
+fn ops(t: &Trial, claim: &Claim) -> [Op; 5] {
+    let client = t.client(&claim.place.key);
+    [client.completes(), client.rejects(), Op::Renew, Op::Release(Ended::Failed), Op::Undo(None)]
 }
 
 /// The zombie is fenced out, and its successor goes on as if nothing had been.
@@ -33,6 +34,10 @@ async fn changes_nothing(t: &Trial, op: &Op) -> Result<(), Breach> {
 
 pub(super) async fn a_zombie_cannot_complete(t: &Trial) -> Result<(), Breach> {
     changes_nothing(t, &t.client(&t.key("k")?).completes()).await
+}
+
+pub(super) async fn a_zombie_cannot_reject(t: &Trial) -> Result<(), Breach> {
+    changes_nothing(t, &t.client(&t.key("k")?).rejects()).await
 }
 
 pub(super) async fn a_zombie_cannot_renew(t: &Trial) -> Result<(), Breach> {
@@ -65,7 +70,7 @@ pub(super) async fn a_released_claim_is_dead(t: &Trial) -> Result<(), Breach> {
     expect(&mut claim, &Op::Release(Ended::Failed), Commit::Recorded).await?;
     let before = t.stands(&key).await?;
     for claim in [claim, unaware] {
-        for op in [t.client(&key).completes(), Op::Renew] {
+        for op in [t.client(&key).completes(), t.client(&key).rejects(), Op::Renew] {
             expect(&mut claim.twin(), &op, Commit::FencedOut).await?;
         }
         expect(&mut claim.twin(), &Op::Release(Ended::Failed), Commit::Recorded).await?;
