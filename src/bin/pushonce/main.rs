@@ -5,6 +5,7 @@
 //! where it could not be looked at: wrong arguments, input that cannot be read, a store that fails.
 
 mod check;
+mod dead_letters;
 mod deployment;
 mod keys;
 mod list;
@@ -39,6 +40,7 @@ enum Command {
     Check(check::Check),
     Keys(keys::Keys),
     Tasks(tasks::Tasks),
+    DeadLetters(dead_letters::DeadLetters),
     Uncertain(uncertain::Uncertain),
 }
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Keys(keys) => place::run(keys.run()),
         Command::Tasks(tasks) => place::run(tasks.run()),
+        Command::DeadLetters(letters) => place::run(letters.run()),
         Command::Uncertain(uncertain) => place::run(uncertain.run()),
     };
     let printed = answered.and_then(|answer| {
