@@ -8,6 +8,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::key::{Consumer, Key};
+
 /// A dead letter, as it is kept: the message as its handler saw it, and why it was given up. `Debug` shows
 /// neither data nor the values of attributes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,11 @@ impl DeadLetterEntry {
     /// Whether the whole message is kept, so that it can be published again.
     pub fn is_whole(&self) -> bool {
         self.data.is_some()
+    }
+
+    /// The key that its handler gave up, if it names one.
+    pub(super) fn named_key(&self) -> Option<Key> {
+        Key::new(Consumer::new(self.consumer.as_ref()?).ok()?, self.key.as_ref()?).ok()
     }
 }
 

@@ -1,10 +1,11 @@
-//! Why a dead letter was not sent again, or not discarded, and what that obliges the operator to do.
+//! Why a dead letter was not kept, sent again or discarded, and what that obliges whoever asked to do.
 
 use std::time::Duration;
 
+use super::turn::Busy;
 use crate::key::Key;
-use crate::lease::Shutdown;
 use crate::publish::PublishError;
+use crate::pubsub::BadData;
 use crate::store::{BoxError, StoreError};
 
 /// Why a dead letter was not sent again.
@@ -96,9 +97,9 @@ pub enum RedriveError {
         #[source]
         source: StoreError,
     },
-    /// The process shuts down; it may have been published. See [`Unanswered`](Self::Unanswered).
-    #[error("interrupted, and nobody knows whether it was published: redrive again")]
-    Interrupted(#[source] Shutdown),
+    /// It was cut off, as by a shutdown; it may have been published. See [`Unanswered`](Self::Unanswered).
+    #[error("cut off, and nobody knows whether it was published: redrive again")]
+    Interrupted(#[source] BoxError),
     /// The store failed before anything was published. Redrive again.
     #[error("nothing was published: redrive again")]
     Store(#[from] StoreError),
@@ -106,6 +107,46 @@ pub enum RedriveError {
 
 fn by(message: Option<&str>) -> String {
     message.map_or_else(String::new, |message| format!(", by message {message}"))
+}
+
+/// Why a dead letter is not kept. Do not ack it: it is delivered again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotKept {
+    /// It has no message id, so a copy of it could not be known. Let the subscription wrap its pushes, or
+    /// set `write_metadata` where it unwraps them. 400.
+    #[error(
+        "the push has no message id: let the dead-letter subscription wrap its pushes, or set `write_metadata` on it"
+    )]
+    Unnamed,
+    /// Its data cannot be read. 400.
+    #[error(transparent)]
+    Data(BadData),
+    /// It is too large to be kept whole. It is listed without its data, if it fits so, and its message
+    /// stays with the dead-letter subscription: pull it there, publish it by hand, then discard the entry,
+    /// and the next delivery is acked. 413.
+    #[error(
+        "a dead letter with {bytes} bytes of data is too large to be kept: its message stays with the dead-letter subscription; pull it there, publish it by hand, then discard {}",
+        .id.as_deref().unwrap_or("it by an ack")
+    )]
+    TooLarge {
+        /// The id under which it is listed; `None` where its attributes do not fit either.
+        id: Option<String>,
+        /// How long its data is, in bytes.
+        bytes: u64,
+    },
+    /// Somebody redrives or discards it just now. 503.
+    #[error("somebody else is at this dead letter, for {left:?} more at most")]
+    InProgress {
+        /// The most that it may take.
+        left: Duration,
+    },
+    /// It is kept, but its task could not be told. 503.
+    #[error("the dead letter is kept, but its task is not failed yet")]
+    Follow(#[source] BoxError),
+    /// The store failed, or the process shuts down. 503.
+    #[error("the dead letter is not known to be kept")]
+    Store(#[from] StoreError),
 }
 
 /// Why a dead letter was not discarded. Try again.
@@ -121,4 +162,40 @@ pub enum DiscardError {
     /// The store failed. Nobody knows whether it is discarded.
     #[error("the dead letter is not known to be discarded")]
     Store(#[from] StoreError),
+}
+
+/// What was cut off before it was known to be done.
+fn cut_off(source: BoxError) -> StoreError {
+    let what = "cut off".to_owned();
+    StoreError::Unavailable { what, may_have_written: true, source: Some(source) }
+}
+
+impl From<Busy> for RedriveError {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::InProgress { left } => Self::InProgress { left },
+            Busy::Store(error) => Self::Store(error),
+            Busy::Interrupted(error) => Self::Interrupted(error),
+        }
+    }
+}
+
+impl From<Busy> for DiscardError {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::InProgress { left } => Self::InProgress { left },
+            Busy::Store(error) => Self::Store(error),
+            Busy::Interrupted(error) => Self::Store(cut_off(error)),
+        }
+    }
+}
+
+impl From<Busy> for NotKept {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::InProgress { left } => Self::InProgress { left },
+            Busy::Store(error) => Self::Store(error),
+            Busy::Interrupted(error) => Self::Store(cut_off(error)),
+        }
+    }
 }

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{DeadLetterEntry, DiscardError, Redrive};
-use crate::store::{Maintain, Page, StoreError};
+use super::turn::alone;
+use super::{DeadLetterEntry, DeadLetterState, DiscardError, Redrive, kept};
+use crate::lease::{Amend, First, Stamp};
+use crate::store::record::State;
+use crate::store::{Filter, Maintain, Page, Store, StoreError, Stored};
 use crate::time::{Clock, system_clock};
 
 /// The dead letters of a store, for whoever decides about them.
 #[derive(Clone)]
 pub struct DeadLetters {
-    pub(super) store: Arc<dyn Maintain>,
+    store: Arc<dyn Maintain>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -55,8 +58,10 @@ impl DeadLetters {
     /// # Errors
     /// [`StoreError`]. Ask for the same page again.
     pub async fn list(&self, page: &Page) -> Result<DeadLetterPage, StoreError> {
-        let _ = page;
-        Ok(DeadLetterPage::default())
+        let filter = Filter { prefix: format!("{}:", kept::space()), state: Some(State::Done) };
+        let listing = self.store.list(&filter, page).await?;
+        let entries = listing.found.into_iter().map(|found| kept::live(&found.stored?));
+        Ok(DeadLetterPage { found: entries.filter_map(Result::transpose).collect(), next: listing.next })
     }
 
     /// The dead letter of that id, if it is kept.
@@ -64,8 +69,10 @@ impl DeadLetters {
     /// # Errors
     /// [`StoreError`]. Ask again.
     pub async fn show(&self, id: &str) -> Result<Option<DeadLetterEntry>, StoreError> {
-        let _ = id;
-        Ok(None)
+        let Some(place) = kept::place(&self.plain(), &self.clock, id) else { return Ok(None) };
+        let looked =
+            |standing: Option<&Stored>| Ok(Amend::Leave(kept::found(standing)?.map(|(_, entry)| entry)));
+        Ok(place.amend(First::Unread, |standing, _| looked(standing)).await?.value)
     }
 
     /// Says that nobody wants the dead letter any more. Its data goes; the rest stays listed until its 30
@@ -74,13 +81,32 @@ impl DeadLetters {
     /// # Errors
     /// [`DiscardError`]. Discard again.
     pub async fn discard(&self, id: &str) -> Result<Discarded, DiscardError> {
-        let _ = id;
-        Ok(Discarded::Unknown)
+        let Some(place) = kept::place(&self.plain(), &self.clock, id) else { return Ok(Discarded::Unknown) };
+        let discarded = async move { Ok(place.amend(First::Unread, discard).await?.value) };
+        alone(&self.plain(), &self.clock, id, discarded).await?
+    }
+
+    /// The store as those see it who only read and swap.
+    pub(super) fn plain(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     /// Sends the dead letter again, once it is told [where to](Redrive::to).
     pub fn redrive(&self, id: impl Into<String>) -> Redrive {
         Redrive::new(self, id.into())
+    }
+}
+
+fn discard(standing: Option<&Stored>, stamp: Stamp) -> Result<Amend<Discarded>, StoreError> {
+    let Some((stored, entry)) = kept::found(standing)? else { return Ok(Amend::Leave(Discarded::Unknown)) };
+    match entry.state {
+        DeadLetterState::Redriven => Ok(Amend::Leave(Discarded::Redriven(entry))),
+        DeadLetterState::Discarded => Ok(Amend::Leave(Discarded::Discarded(entry))),
+        DeadLetterState::Kept => {
+            let (state, discarded_at) = (DeadLetterState::Discarded, Some(kept::time(stamp.now)));
+            let entry = DeadLetterEntry { state, discarded_at, data: None, ..entry };
+            Ok(Amend::Write(kept::rewritten(stored, &entry, stamp)?, Discarded::Discarded(entry)))
+        }
     }
 }
 

@@ -2,14 +2,17 @@
 
 mod entry;
 mod error;
+mod kept;
 mod letters;
-#[cfg(feature = "serve")]
+mod received;
 mod receiver;
 mod redrive;
+#[cfg(feature = "serve")]
+mod route;
+mod turn;
 
 pub use self::entry::{DeadLetterEntry, DeadLetterState, Republished, Source};
-pub use self::error::{DiscardError, RedriveError};
+pub use self::error::{DiscardError, NotKept, RedriveError};
 pub use self::letters::{DeadLetterPage, DeadLetters, Discarded};
-#[cfg(feature = "serve")]
-pub use self::receiver::{Receiver, receiver};
+pub use self::receiver::{Received, Receiver, receiver};
 pub use self::redrive::{Redrive, Redriven};
