@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushonce::maintain::{Force, reset};
+use pushonce::maintain::{Force, Reset, reset};
 use pushonce::publish::{Message, PublishError, Publisher};
-use pushonce::store::BoxFuture;
+use pushonce::store::{BoxFuture, Maintain};
 use pushonce::submit::{Submitted, Submitter};
 use pushonce::{IntoKey as _, Store, lock};
 use serde_json::{Value, json};
@@ -17,12 +17,14 @@ use crate::site::Site;
 /// The program, told of a store by its environment.
 pub(crate) struct Asked {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) operated: Arc<dyn Maintain>,
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Asked {
     pub(crate) fn of(site: &Site) -> Self {
-        Self { store: site.store(), variables: site.variables() }
+        let operated = site.operated();
+        Self { store: operated.clone(), operated, variables: site.variables() }
     }
 
     /// On a thread of its own: some servers live in this runtime.
@@ -80,8 +82,8 @@ impl Asked {
     pub(crate) async fn uncertain(&self, consumer: &str, text: &str) {
         let (store, key) = (self.store.clone(), (consumer, text).into_key().unwrap());
         let taken = key.clone();
-        let work = async move { Ok(drop(reset(&store, &taken, Force::Yes).await?)) };
-        lock(key, &self.store).run(work).await.unwrap();
+        let work = async move { Ok(reset(&store, &taken, Force::Yes).await?) };
+        assert_eq!(lock(key, &self.store).run(work).await.unwrap(), Reset::Freed);
     }
 
     pub(crate) async fn submitted(&self, key: &str) -> Submitted {

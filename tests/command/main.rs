@@ -10,6 +10,7 @@ mod graded;
 mod grants;
 mod input;
 mod keys;
+mod letters;
 mod lists;
 mod numbers;
 mod plans;
@@ -22,6 +23,9 @@ mod times;
 mod uncertain;
 mod wrong;
 
+#[path = "../../functional/client.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod client;
 #[path = "../support/datastore_emulator.rs"]
 #[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod emulator;
@@ -33,6 +37,9 @@ mod on_servers;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
 mod proxy;
+#[path = "../../functional/pubsub.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod pubsub;
 #[path = "../support/report.rs"]
 mod report;
 #[path = "../support/s3.rs"]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::asked::Asked;
+use crate::letters::a_redrive_publishes_once_and_moves_the_task;
 use crate::site::Site;
 
 /// All nouns, from a key that is done to a task that is cancelled.
@@ -46,5 +47,5 @@ async fn every_noun_answers(site: &Site) {
 }
 
 crate::on_servers::on_servers! {
-    [sqlite datastore_emulator firestore_emulator redis postgres mariadb s3 fake_gcs] { every_noun_answers }
+    [sqlite datastore_emulator firestore_emulator redis postgres mariadb s3 fake_gcs] { every_noun_answers a_redrive_publishes_once_and_moves_the_task }
 }

@@ -90,6 +90,12 @@ pub(crate) fn complain(error: &dyn Error) {
     let _ = writeln!(io::stderr(), "pushonce: {}", chain(error));
 }
 
+/// A refusal on stderr, where stdout is for something else.
+pub(crate) fn refuse(why: &str) -> Answer {
+    complain(&*Failed::from(why.trim_end().to_owned()));
+    Answer { text: String::new(), refused: true }
+}
+
 /// A time of the library's: microseconds since the Unix epoch.
 pub(crate) fn time(micros: u64) -> Option<DateTime<Utc>> {
     i64::try_from(micros).ok().and_then(DateTime::from_timestamp_micros)

@@ -21,8 +21,10 @@ const CALL: Duration = Duration::from_secs(60);
 /// Which store, and how it is told.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// The store's address, the one that the service has (postgres://.., redis://.., datastore://..).
-    /// One that holds a password is better given by the variable: arguments are seen by all on a machine
+    /// The store's address, as the service has it; with a password only by the variable
+    ///
+    /// Arguments are seen by everybody on a machine, and kept in a shell's history; a variable is not. The
+    /// program never prints the address.
     #[arg(long, value_name = "URL", env = "PUSHONCE_STORE", hide_env_values = true, global = true)]
     store: Option<Address>,
     /// Prints JSON

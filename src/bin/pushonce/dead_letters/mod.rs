@@ -5,7 +5,9 @@ mod show;
 mod told;
 
 use clap::{Args, Subcommand};
-use pushonce::dead_letter::{DeadLetterEntry, DeadLetterState, DeadLetters as Letters, Discarded};
+use pushonce::dead_letter::{
+    DeadLetterEntry, DeadLetterState, DeadLetters as Letters, DiscardError, Discarded,
+};
 use serde_json::json;
 
 use self::told::Told;
@@ -48,7 +50,13 @@ enum Command {
     List(List),
     /// Shows one, without its data
     Show(show::Show),
-    /// Publishes them again, each once
+    /// Publishes some again, each once
+    ///
+    /// Before one is published its rejected key is reset, and its task set to processing. One that was
+    /// redriven before is not published a second time. It ends at the first that fails for a reason that the
+    /// others share, such as a topic that is not there.
+    ///
+    /// PUBSUB_EMULATOR_HOST names an emulator. Needs the feature `publish` of pushonce.
     Redrive(redrive::Redrive),
     /// Says that nobody wants one any more; its data goes, and a redrive refuses it
     Discard {
@@ -121,12 +129,17 @@ fn is_of(entry: &DeadLetterEntry, name: &str) -> bool {
 
 async fn discard(letters: &Letters, id: &str, json: bool) -> Result<Answer, Failed> {
     let shown = plain(id);
-    let (discarded, state, text) = match letters.discard(id).await? {
-        Discarded::Discarded(entry) => (true, Some(entry.state), format!("{shown} is discarded.\n")),
-        Discarded::Redriven(entry) => {
+    let done = match letters.discard(id).await {
+        Err(busy @ DiscardError::InProgress { .. }) => Err(busy.to_string()),
+        done => Ok(done?),
+    };
+    let (discarded, state, text) = match done {
+        Err(busy) => (false, None, format!("{shown}: {busy}.\n")),
+        Ok(Discarded::Discarded(entry)) => (true, Some(entry.state), format!("{shown} is discarded.\n")),
+        Ok(Discarded::Redriven(entry)) => {
             (false, Some(entry.state), format!("{shown} was redriven before, and was left as it is.\n"))
         }
-        Discarded::Unknown => (false, None, unknown(id)),
+        Ok(Discarded::Unknown) => (false, None, unknown(id)),
     };
     let told = json!({"id": id, "discarded": discarded, "state": state});
     answer(json, &told, || text, !discarded)

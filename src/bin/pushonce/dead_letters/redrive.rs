@@ -17,13 +17,6 @@ use crate::place::again;
 use crate::progress::Progress;
 use crate::{Answer, Failed};
 
-/// Publishes dead letters again, each once
-///
-/// The key that was rejected is reset and the task set to processing before anything is published. One
-/// that was redriven before is published no second time. Where one cannot be sent for a reason that the
-/// others share (no such topic, a store that fails) it ends there.
-///
-/// PUBSUB_EMULATOR_HOST names an emulator.
 #[derive(Debug, Args)]
 pub(super) struct Redrive {
     /// Their ids
@@ -203,7 +196,7 @@ fn topic(text: &str) -> Result<String, String> {
 
 #[cfg(feature = "publish")]
 fn publisher() -> Result<Arc<dyn Publisher>, Failed> {
-    Err("TEMPORARY".into())
+    Ok(Arc::new(pushonce::publish::CloudPubSub::from_env()?))
 }
 
 #[cfg(not(feature = "publish"))]

@@ -9,7 +9,7 @@ use pushonce::dead_letter::DeadLetters;
 
 use super::told::Told;
 use super::unknown;
-use crate::output::{answer, plain, unless_closed};
+use crate::output::{answer, refuse, unless_closed};
 use crate::{Answer, Failed};
 
 #[derive(Debug, Args)]
@@ -23,25 +23,23 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) async fn run(&self, letters: &DeadLetters, json: bool) -> Result<Answer, Failed> {
-        let Some(mut entry) = letters.show(&self.id).await? else {
-            return answer(json, &(), || unknown(&self.id), true);
+        let found = letters.show(&self.id).await?;
+        let Some(to) = &self.data else {
+            let told = found.map(Told::of);
+            let text = || told.as_ref().map_or_else(|| unknown(&self.id), Told::facts);
+            return answer(json, &told, text, told.is_none());
         };
-        let data = entry.data.take();
-        if let Some(file) = &self.data {
-            let Some(data) = &data else {
-                let why =
-                    format!("the data of {} is not kept: it was too large, or is discarded", plain(&self.id));
-                return Ok(Answer { text: format!("{why}.\n"), refused: true });
-            };
-            if file == Path::new("-") {
-                let mut out = io::stdout();
-                let _ = unless_closed(out.write_all(data).and_then(|()| out.flush()))?;
-                return Ok(Answer { text: String::new(), refused: false });
-            }
-            let named = |error: io::Error| format!("{}: {error}", file.display());
-            File::create(file).and_then(|mut file| file.write_all(data)).map_err(named)?;
+        let Some(entry) = found else { return Ok(refuse(&unknown(&self.id))) };
+        let Some(data) = &entry.data else {
+            return Ok(refuse("its data is not kept: it was too large, or the dead letter is discarded"));
+        };
+        if to == Path::new("-") {
+            let mut out = io::stdout();
+            let written = unless_closed(out.write_all(data).and_then(|()| out.flush()));
+            return Ok(written.map(|_| Answer { text: String::new(), refused: false })?);
         }
-        entry.data = data;
+        let named = |error: io::Error| format!("{}: {error}", to.display());
+        File::create(to).and_then(|mut file| file.write_all(data)).map_err(named)?;
         let told = Told::of(entry);
         answer(json, &told, || told.facts(), false)
     }
