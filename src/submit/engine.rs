@@ -7,6 +7,7 @@ use super::key_record::{self, Ask, KeyRecord, Met, age};
 use super::submission::{Submission, Submitted};
 use super::submitter::Settings;
 use super::{InvalidSubmission, SubmitError, Task, TaskId, TaskState, task_record};
+use crate::key::spaces;
 use crate::lease::{Amend, First, Place};
 use crate::publish::{Message, PublishError};
 use crate::random;
@@ -76,7 +77,7 @@ impl<'a> Keyed<'a> {
             key,
             scope,
             task_id: task.task_id,
-            task_key: task_record::object(task.task_id),
+            task_key: spaces::task(&task.task_id.to_string()),
             task_type: task.task_type.clone(),
             input_hash: submission.input_hash.clone()?,
             state: TaskState::Creating,

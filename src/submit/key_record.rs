@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{Task, TaskId, TaskState, Why, task_record};
-use crate::key::{Consumer, InvalidKey, Key, hex, join};
+use crate::key::spaces::{self, Space};
+use crate::key::{InvalidKey, Key, join};
 use crate::lease::{Amend, Stamp, Status, higher};
 use crate::random::Id;
 use crate::store::record::{Record, State, Verb};
@@ -21,7 +21,7 @@ pub(super) struct KeyRecord {
     pub(super) scope: String,
     pub(super) key_hash: String,
     pub(super) task_id: TaskId,
-    /// The object of the task's record, where the store keeps objects.
+    /// The object of the task's record below the prefix, where the store keeps objects.
     pub(super) task_key: String,
     pub(super) task_type: String,
     pub(super) input_hash: String,
@@ -39,7 +39,7 @@ pub(super) struct KeyRecord {
 
 /// The key in the store. Scope and key are joined so that `a` + `b:c` and `a:b` + `c` differ.
 pub(super) fn place_of(scope: &str, key: &str) -> Result<Key, InvalidKey> {
-    Key::new(Consumer::reserved("idempotency"), joined(scope, key))
+    Key::new(Space::Idempotency.consumer(), joined(scope, key))
 }
 
 fn joined(scope: &str, key: &str) -> String {
@@ -141,7 +141,7 @@ impl KeyRecord {
     }
 
     pub(super) fn hash(scope: &str, key: &str) -> String {
-        format!("sha256:{}", hex(&Sha256::digest(joined(scope, key))))
+        format!("sha256:{}", spaces::hash(&joined(scope, key)))
     }
 
     /// The same in another state. Its window does not slide.

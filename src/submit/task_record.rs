@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::key_record::age;
 use super::{Task, TaskId};
-use crate::key::{Consumer, InvalidKey, Key};
+use crate::key::spaces::Space;
+use crate::key::{InvalidKey, Key};
 use crate::lease::{Amend, Place, Stamp, Status, higher};
 use crate::store::record::{Record, State, Verb};
 use crate::store::{Store, StoreError, Stored};
@@ -17,16 +18,8 @@ use crate::time::Clock;
 
 /// The key of a task's record in the store.
 pub(super) fn place(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, id: TaskId) -> Result<Place, InvalidKey> {
-    let key = Key::new(Consumer::reserved("tasks"), id.to_string())?;
+    let key = Key::new(Space::Tasks.consumer(), id.to_string())?;
     Ok(Place { store: store.clone(), key, clock: clock.clone() })
-}
-
-/// The object in which a store of objects keeps it.
-pub(super) fn object(id: TaskId) -> String {
-    let id = id.to_string();
-    // The last digit is random, the first ones are the time.
-    let shard = &id[id.len() - 1..];
-    format!("tasks/{shard}/{id}.json")
 }
 
 /// The task that a record holds; `None` where its time is over.
