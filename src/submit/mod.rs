@@ -31,7 +31,7 @@ mod tasks;
 
 pub use self::error::SubmitError;
 pub use self::names::InvalidSubmission;
-pub use self::routes::routes;
+pub use self::routes::{Denied, Routes, routes};
 pub use self::scope::Scope;
 pub use self::submission::{Overload, Submission, Submitted};
 pub use self::submitter::{InvalidSubmitter, Submitter};
