@@ -18,6 +18,8 @@
 mod digest;
 mod engine;
 mod error;
+#[cfg(test)]
+mod golden;
 mod key_record;
 mod message;
 mod names;

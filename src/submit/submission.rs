@@ -1,6 +1,7 @@
 //! `Submission`: one task to be submitted, and what came of it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +16,9 @@ use crate::task::{self, attached};
 /// What Pub/Sub takes of attributes, beside those that are set here.
 const ATTRIBUTES: usize = 90;
 
-/// A task to be submitted. Nothing happens before [`send`](Self::send).
-#[derive(Debug, Clone)]
+/// A task to be submitted. Nothing happens before [`send`](Self::send). `Debug` shows neither its input
+/// nor the values of its attributes.
+#[derive(Clone)]
 #[must_use = "nothing is submitted before `send`"]
 pub struct Submission {
     pub(super) submitter: Submitter,
@@ -210,5 +212,19 @@ impl Submission {
             return Err(InvalidSubmission::Attribute { name: name.clone(), problem });
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field("task_type", &self.task_type)
+            .field("queue", &self.queue)
+            .field("tenant", &self.tenant)
+            .field("scope", &self.scope)
+            .field("key", &self.key)
+            .field("input_len", &self.payload.len())
+            .field("attributes", &self.attributes.keys())
+            .finish_non_exhaustive()
     }
 }

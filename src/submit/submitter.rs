@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{InvalidSubmission, Overload, Submission, Tasks};
+use super::{InvalidSubmission, Overload, Submission, Tasks, names};
 use crate::publish::Publisher;
 use crate::store::Store;
 use crate::time::{Clock, system_clock};
@@ -154,7 +154,15 @@ impl Settings {
             ("publish_timeout", self.publish_timeout),
         ];
         let wrong = times.into_iter().find(|(_, value)| *value < SHORTEST || *value > LONGEST);
-        wrong.map_or(Ok(()), |(name, value)| Err(InvalidSubmitter { name, value }))
+        if let Some((name, value)) = wrong {
+            return Err(InvalidSubmitter::Time { name, value });
+        }
+        for name in self.queues.keys() {
+            names::name("queue", name)
+                .map_err(|source| InvalidSubmitter::Queue { name: name.clone(), source })?;
+        }
+        let blank = self.queues.values().chain([&self.topic]).any(|topic| topic.trim().is_empty());
+        if blank { Err(InvalidSubmitter::Topic) } else { Ok(()) }
     }
 
     pub(super) fn tasks(&self) -> Tasks {
@@ -162,12 +170,29 @@ impl Settings {
     }
 }
 
-/// A submitter whose time cannot be meant. Nothing was submitted; mend the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is {value:?}: expected at least a millisecond and at most a year")]
-pub struct InvalidSubmitter {
-    name: &'static str,
-    value: Duration,
+/// A submitter that can never work. Nothing was submitted; mend the program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSubmitter {
+    /// A time cannot be meant.
+    #[error("`{name}` is {value:?}: expected at least a millisecond and at most a year")]
+    Time {
+        /// Which time.
+        name: &'static str,
+        /// What it is.
+        value: Duration,
+    },
+    /// No submission may name such a queue.
+    #[error("no submission can be to the queue `{name}`")]
+    Queue {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        source: InvalidSubmission,
+    },
+    /// A topic is blank. What else a topic must be is for the publisher to say.
+    #[error("a topic is blank: expected one such as `projects/p/topics/t`")]
+    Topic,
 }
 
 impl fmt::Debug for Submitter {

@@ -17,9 +17,13 @@ pub struct TaskId(Uuid);
 
 impl TaskId {
     pub(super) fn new(clock: &dyn Clock) -> Self {
-        let mut random = [0; 10];
-        random.copy_from_slice(&random::id().to_bytes()[..10]);
-        Self(uuid::Builder::from_unix_timestamp_millis(micros(clock.wall()) / 1000, &random).into_uuid())
+        let now = micros(clock.wall());
+        let mut below = [0; 10];
+        below.copy_from_slice(&random::id().to_bytes()[..10]);
+        // The upper twelve of the random bits are the fraction of the millisecond (RFC 9562, 6.2, method 3).
+        let fraction = u16::try_from(now % 1000 * 4096 / 1000).unwrap_or_default();
+        below[..2].copy_from_slice(&fraction.to_be_bytes());
+        Self(uuid::Builder::from_unix_timestamp_millis(now / 1000, &below).into_uuid())
     }
 }
 
