@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+mod caller;
 #[path = "../../functional/client.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod client;
@@ -19,6 +20,9 @@ mod emulator;
 #[path = "../support/fake_gcs.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod fake_gcs;
+mod faster;
+#[path = "../support/on_servers.rs"]
+mod on_servers;
 mod point;
 #[path = "../../functional/process.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]

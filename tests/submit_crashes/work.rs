@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::routing::post;
@@ -17,6 +17,7 @@ use pushonce::{Ack, Failure, IdempotentLayer, Lease, Store};
 use serde_json::{Value, json};
 
 use crate::client;
+use crate::site::Site;
 use crate::supplier::{Effect, Supplier};
 
 /// Who dies while it creates a task keeps others of its key out for so long.
@@ -54,6 +55,13 @@ pub(crate) fn worker(store: Arc<dyn Store>, supplier: SocketAddr) -> Router {
         }
     };
     Router::new().route("/", post(handler).layer(layer))
+}
+
+/// When a key that is held by now is free, were its holder to die.
+pub(crate) fn free(site: &Site) -> Instant {
+    // An age may be told shorter than it is: the time of an object is in whole seconds.
+    let coarse = if matches!(site.name, "s3" | "fake-gcs") { 2 } else { 0 };
+    Instant::now() + CREATING_LEASE + Duration::from_secs(coarse)
 }
 
 /// Where a URL of the supplier leads.
