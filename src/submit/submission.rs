@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
-use super::submitter::Submitter;
+use super::submitter::{LONGEST, Submitter};
 use super::{InvalidSubmission, Scope, SubmitError, Task, digest, engine, names};
+use crate::pubsub::Trace;
+use crate::store::StoreError;
+use crate::task::{self, attached};
 
-/// The longest time that anything is kept.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// What Pub/Sub takes of attributes, beside those that are set here.
 const ATTRIBUTES: usize = 90;
 
@@ -145,19 +147,33 @@ impl Submission {
         self
     }
 
-    /// The W3C `traceparent` of whoever submits, for the worker's logs to join.
+    /// The W3C `traceparent` of whoever submits, for the worker's logs to join. What is none is left out.
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
-        self.traceparent = Some(traceparent.into());
+        self.traceparent = Some(traceparent.into()).filter(|text| Trace::from_traceparent(text).is_some());
         self
     }
 
-    /// Submits it.
+    /// Submits it. Dropping this future once it was polled stops nothing: a submission that has begun
+    /// goes on as a tracked task, for which [`drain`](crate::drain) waits, so that a caller who hangs up
+    /// leaves no key behind that keeps his retry out.
     ///
     /// # Errors
     /// [`SubmitError`], which says what to do.
     pub async fn send(self) -> Result<Submitted, SubmitError> {
+        self.submitter.0.checked()?;
         self.checked()?;
-        engine::send(self).await
+        if task::crowded() {
+            let what = "nothing was asked of it: too much work of this process goes on without its caller";
+            return Err(StoreError::unavailable(what).into());
+        }
+        let (reply, answer) = oneshot::channel();
+        let work = async move {
+            // Whoever has hung up finds the same task by his key.
+            let _ = reply.send(engine::send(self).await);
+        };
+        // It answers before it ends, unless the runtime itself goes away.
+        let ended = || Err(StoreError::unanswered("the process is shutting down").into());
+        attached(work, answer).await.unwrap_or_else(ended)
     }
 
     fn checked(&self) -> Result<(), InvalidSubmission> {

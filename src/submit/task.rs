@@ -17,12 +17,9 @@ pub struct TaskId(Uuid);
 
 impl TaskId {
     pub(super) fn new(clock: &dyn Clock) -> Self {
-        let random = random::id().to_string();
-        let mut bytes = [0; 10];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&random[2 * at..2 * at + 2], 16).unwrap_or_default();
-        }
-        Self(uuid::Builder::from_unix_timestamp_millis(micros(clock.wall()) / 1000, &bytes).into_uuid())
+        let mut random = [0; 10];
+        random.copy_from_slice(&random::id().to_bytes()[..10]);
+        Self(uuid::Builder::from_unix_timestamp_millis(micros(clock.wall()) / 1000, &random).into_uuid())
     }
 }
 
@@ -51,7 +48,8 @@ pub struct InvalidTaskId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// Its records are being written; its message is not known to be published yet.
+    /// Its message is not known to be published yet. Only the record of its key says so, for as long as
+    /// its submission takes; its own says processing from the start.
     Creating,
     /// Its message is published, and its work has not ended.
     Processing,

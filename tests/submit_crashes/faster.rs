@@ -9,11 +9,8 @@ use pushonce::publish::{Message, PublishError, Publisher};
 use pushonce::store::BoxFuture;
 use pushonce::submit::{SubmitError, TaskState};
 
-use crate::PATIENCE;
 use crate::caller::{Caller, Told};
 use crate::on_servers::on_servers;
-use crate::point::Point;
-use crate::program::Role;
 use crate::site::Site;
 use crate::supplier::Supplier;
 use crate::work::{self, Topic};
@@ -22,12 +19,6 @@ on_servers! {
     all {
         a_task_that_is_over_before_its_producer_hears_of_the_publish_is_a_success
         a_task_that_is_over_although_nobody_heard_of_the_publish_is_replayed
-    }
-}
-
-on_servers! {
-    [sqlite datastore_emulator firestore_emulator redis postgres mariadb s3 fake_gcs] {
-        a_task_that_is_over_before_its_dead_producer_is_missed_is_replayed_at_once
     }
 }
 
@@ -72,7 +63,7 @@ async fn overtaken(site: &Site, answer: Heard) -> (Caller, Arc<Supplier>) {
     (caller(site, publisher), supplier)
 }
 
-fn caller(site: &Site, publisher: Arc<dyn Publisher>) -> Caller {
+pub(crate) fn caller(site: &Site, publisher: Arc<dyn Publisher>) -> Caller {
     let (topic, key) = (String::new(), "po-1".to_owned());
     Caller { store: site.store(), publisher, topic, key, told: Told::default() }
 }
@@ -93,21 +84,8 @@ async fn a_task_that_is_over_although_nobody_heard_of_the_publish_is_replayed(si
     ended(&mut caller, &supplier).await;
 }
 
-async fn a_task_that_is_over_before_its_dead_producer_is_missed_is_replayed_at_once(site: &Site) {
-    let supplier = Supplier::start().await;
-    let to = work::address(&supplier.url("/"));
-    let mut caller = caller(site, Arc::new(Topic(to)));
-    let producer = Role::Submitter { key: &caller.key };
-    let mut producer = producer.start(site, &supplier.url("/"), Some(Point::AfterPublish));
-    producer.await_log(PATIENCE, &Point::AfterPublish.announcement()).await;
-    producer.kill_9().await;
-    let push = work::pushes(&supplier).remove(0);
-    assert_eq!(push.send(&work::worker(site.store(), to)).await.outcome, Some(Outcome::Ran));
-    ended(&mut caller, &supplier).await;
-}
-
 /// The caller is told so at once, and of one task; it was published and worked on once.
-async fn ended(caller: &mut Caller, supplier: &Supplier) {
+pub(crate) async fn ended(caller: &mut Caller, supplier: &Supplier) {
     let over = caller.accepted(Instant::now()).await;
     assert_eq!((over.duplicate, over.task.state), (true, TaskState::Completed));
     assert_eq!((caller.told.ids.len(), caller.told.late), (1, 0), "{:?}", caller.told);

@@ -8,7 +8,6 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use http::Request;
-use pushonce::idempotent::{End, Follow as _};
 use pushonce::publish::{Message, PublishError, Publisher};
 use pushonce::store::BoxFuture;
 use pushonce::submit::{SubmitError, Submitted, Submitter, Tasks};
@@ -39,20 +38,14 @@ pub(crate) async fn submit(
 
 /// The worker: one effect for each run, with the id that a supplier knows repeats by.
 pub(crate) fn worker(store: Arc<dyn Store>, supplier: SocketAddr) -> Router {
-    // In place of `.follow(tasks)`, for as long as the layer does not follow.
-    let layer = IdempotentLayer::new(CONSUMER, store.clone()).key(pushonce::attribute("task-id"));
-    let tasks = Tasks::new(store);
-    let handler = move |lease: Lease| {
-        let tasks = tasks.clone();
-        async move {
-            let effect = Request::post(EFFECTS).header("idempotency-key", lease.effect_id("charge"));
-            let answer = client::send(supplier, effect.body(Bytes::new())?).await?;
-            if !answer.status().is_success() {
-                return Err(Failure::from("the supplier refused"));
-            }
-            tasks.ended(lease.key().text(), End::Completed).await?;
-            Ok::<_, Failure>(Ack)
+    let layer = IdempotentLayer::new(CONSUMER, store.clone()).follow(Tasks::new(store));
+    let handler = move |lease: Lease| async move {
+        let effect = Request::post(EFFECTS).header("idempotency-key", lease.effect_id("charge"));
+        let answer = client::send(supplier, effect.body(Bytes::new())?).await?;
+        if !answer.status().is_success() {
+            return Err(Failure::from("the supplier refused"));
         }
+        Ok::<_, Failure>(Ack)
     };
     Router::new().route("/", post(handler).layer(layer))
 }
