@@ -149,7 +149,11 @@ async fn what_is_over_cannot_be_cancelled_and_what_is_unknown_is_404() {
         &format!("{id}%20"),
         &format!("%7B{id}%7D"),
     ] {
-        assert_eq!(world.get(&format!("/tasks/{unknown}")).await.told(), (404, "TASK_NOT_FOUND"), "{unknown}");
+        assert_eq!(
+            world.get(&format!("/tasks/{unknown}")).await.told(),
+            (404, "TASK_NOT_FOUND"),
+            "{unknown}"
+        );
         let cancel = world.post(&format!("/tasks/{unknown}/cancel")).await;
         assert_eq!(cancel.told(), (404, "TASK_NOT_FOUND"), "{unknown}");
     }
@@ -202,8 +206,10 @@ async fn the_same_input_written_otherwise_is_a_replay() {
 #[tokio::test]
 async fn a_wrong_method_is_405_and_says_which_are_right() {
     let world = World::new();
-    for (path, allowed) in [(QUEUE, "POST"), ("/tasks/charge", "GET,HEAD,POST"), ("/tasks/x/cancel", "POST")] {
-        for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::GET, Method::HEAD] {
+    for (path, allowed) in [(QUEUE, "POST"), ("/tasks/charge", "GET,HEAD,POST"), ("/tasks/x/cancel", "POST")]
+    {
+        for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::GET, Method::HEAD]
+        {
             if allowed.contains(method.as_str()) {
                 continue;
             }

@@ -65,7 +65,7 @@ async fn a_body_that_is_no_submission_is_400_and_repeats_none_of_it() {
         ("{\"input\":1,\"input\":2}", "line 1, column 18"),
         ("{\"idempotency_key\":\"sesame\"}", "line 1, column 28"),
         ("{\"input\":1,\"task_type\":\"charge\",\"idempotencyKey\":\"sesame\"}", "line 1, column 48"),
-        ("{\"input\":1,\"task_type\":7532}", "line 1, column 28"),
+        ("{\"input\":1,\"task_type\":7532}", "line 1, column 27"),
         ("{\"input\":1,\"task_type\":[\"sesame\"]}", "line 1, column 23"),
         ("\"sesame\"", "line 1, column 8"),
         ("7532", "line 1, column 4"),
@@ -73,7 +73,7 @@ async fn a_body_that_is_no_submission_is_400_and_repeats_none_of_it() {
         ("[\"charge\",7532,\"sesame\"]", "array"),
         ("\u{feff}{\"input\":1}", "line 1, column 1"),
         ("input=sesame", "line 1, column 1"),
-        (&deep, "line 1, column 100009"),
+        (&deep, "line 1, column 100010"),
     ] {
         for path in ["/tasks/charge", "/queues/q/tasks"] {
             let world = World::new();
@@ -105,6 +105,8 @@ async fn a_submission_that_cannot_be_is_400_and_leaves_its_key_free() {
         (&format!("/tasks/{long}"), BODY, "INVALID_SUBMISSION"),
         (&format!("/queues/{long}/tasks"), r#"{"task_type":"t","input":1}"#, "INVALID_SUBMISSION"),
         ("/tasks/%20", BODY, "INVALID_SUBMISSION"),
+        ("/tasks//", BODY, "INVALID_SUBMISSION"),
+        ("/queues//tasks", r#"{"task_type":"t","input":1}"#, "INVALID_SUBMISSION"),
         ("/tasks/a%0Ab", BODY, "INVALID_SUBMISSION"),
         ("/tasks/charge", "{\"input\":\"\\ud800\"}", "INVALID_SUBMISSION"),
         ("/tasks/%FF", BODY, "INVALID_PATH"),
@@ -135,9 +137,12 @@ async fn an_input_that_is_nested_without_end_is_refused_and_does_no_harm() {
 #[tokio::test]
 async fn the_type_of_the_body_may_stand_in_the_path_too() {
     let world = World::new();
-    for (path, task_type) in
-        [("/tasks/charge", "charge"), ("/tasks/a%2Fb", "a/b"), ("/tasks/caf%C3%A9", "café"), ("/tasks/a+b", "a+b")]
-    {
+    for (path, task_type) in [
+        ("/tasks/charge", "charge"),
+        ("/tasks/a%2Fb", "a/b"),
+        ("/tasks/caf%C3%A9", "café"),
+        ("/tasks/a+b", "a+b"),
+    ] {
         let body = format!("{{\"task_type\":\"{task_type}\",\"input\":1}}");
         let answer = world.submit(path, &[], &body).await;
         assert_eq!((answer.status, answer.text("task_type")), (202, task_type), "{}", answer.text);
@@ -209,7 +214,8 @@ async fn a_body_that_does_not_come_is_408_and_one_that_breaks_off_is_400() {
     let world = World::new();
     let app = routes(world.submitter.clone()).body_timeout(Duration::from_secs(3)).router();
     for app in [&app, &world.app] {
-        let never = Request::post("/tasks/t").body(Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>()));
+        let never = Request::post("/tasks/t")
+            .body(Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>()));
         assert_eq!(send(app, never.unwrap()).await.told(), (408, "BODY_TIMEOUT"));
     }
     let broken = stream::iter([Ok(Bytes::from_static(b"{\"input\":1}")), Err(std::io::Error::other("gone"))]);

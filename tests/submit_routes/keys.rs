@@ -119,9 +119,19 @@ async fn the_bodys_key_is_a_text_and_null_is_none() {
         assert_eq!(world.attributes("idempotency-key"), [key.map(str::to_owned)], "{member}");
     }
     let long = format!("\"{}\"", "k".repeat(256));
-    for value in
-        ["\"\"", "\" \"", "\"\\u0000\"", "\"a\\nb\"", "\"\\ud800\"", "1", "true", "[]", "{}", "[\"a\"]", &long]
-    {
+    for value in [
+        "\"\"",
+        "\" \"",
+        "\"\\u0000\"",
+        "\"a\\nb\"",
+        "\"\\ud800\"",
+        "1",
+        "true",
+        "[]",
+        "{}",
+        "[\"a\"]",
+        &long,
+    ] {
         let world = World::new();
         let body = format!(r#"{{"input":1,"idempotency_key":{value}}}"#);
         let answer = world.submit("/tasks/charge", &[], &body).await;
@@ -145,10 +155,8 @@ async fn the_header_wins_over_the_bodys_field() {
 #[tokio::test]
 async fn without_a_key_each_submission_is_a_task_and_no_key_is_recorded() {
     let world = World::new();
-    let (one, other) = (
-        world.submit("/tasks/charge", &[], BODY).await,
-        world.submit("/tasks/charge", &[], BODY).await,
-    );
+    let (one, other) =
+        (world.submit("/tasks/charge", &[], BODY).await, world.submit("/tasks/charge", &[], BODY).await);
     assert_eq!((one.status, other.status), (202, 202));
     assert_ne!(one.id(), other.id());
     assert!(one.json.get("idempotency_key").is_none() && one.json.get("scope").is_none());

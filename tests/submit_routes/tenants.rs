@@ -53,7 +53,8 @@ async fn a_task_of_another_tenant_is_not_there() {
     let world = World::new();
     let app = app(&world);
     let first = ask(&app, Method::POST, "/tasks/charge", "ada").await;
-    let (path, cancel) = (first.header("location").to_owned(), format!("{}/cancel", first.header("location")));
+    let (path, cancel) =
+        (first.header("location").to_owned(), format!("{}/cancel", first.header("location")));
     for other in ["bob", "operator", "Ada", "ad"] {
         let shown = ask(&app, Method::GET, &path, other).await;
         let cancelled = ask(&app, Method::POST, &cancel, other).await;

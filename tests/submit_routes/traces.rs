@@ -16,7 +16,10 @@ async fn the_requests_trace_is_the_messages() {
         // An attribute holds 1024 bytes.
         (&[("traceparent", &*long)], Some(whole.clone())),
         (&[("x-cloud-trace-context", &*cloud)], Some(format!("00-{ID}-000000000000004a-01"))),
-        (&[("traceparent", "00-zz"), ("x-cloud-trace-context", &cloud)], Some(format!("00-{ID}-000000000000004a-01"))),
+        (
+            &[("traceparent", "00-zz"), ("x-cloud-trace-context", &cloud)],
+            Some(format!("00-{ID}-000000000000004a-01")),
+        ),
         (&[("x-cloud-trace-context", ID)], None),
         (&[("traceparent", "00-zz")], None),
         (&[("traceparent", "")], None),

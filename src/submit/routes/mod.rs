@@ -5,26 +5,23 @@ mod body;
 mod caller;
 mod key_header;
 mod links;
+mod part;
 mod problem;
 mod refused;
 mod submit;
 mod task;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use http::request::Parts;
-use tokio::task::JoinError;
-use tracing::Instrument as _;
 
 pub use self::caller::Denied;
 use self::problem::method_not_allowed;
 use super::Submitter;
-use crate::task as tracker;
 
 /// Pub/Sub takes messages of up to 10 MB.
 const BODY_LIMIT: usize = 10_000_000;
@@ -86,7 +83,7 @@ type Tenant = dyn Fn(&Parts) -> Result<Option<String>, Denied> + Send + Sync;
 /// | 422 | `IDEMPOTENCY_CONFLICT` | the key was used for another input or type: use another key |
 /// | 429, 503 | `TOO_MANY_SUBMISSIONS`, `OVERLOADED` | by the submitter's back-pressure hook, with `Retry-After`; never before a replay |
 /// | 503 | `PUBLISH_FAILED`, `PUBLISH_UNKNOWN`, `STORE_FAILED` | `Retry-After`; with a key, the same key is safe to send again |
-/// | 500 | `INTERNAL` | a panic; with a key, the same key is safe to send again |
+/// | 500 | `INTERNAL` | the submitter cannot work as it was built: nothing was recorded |
 ///
 /// A submission and a cancellation run to their end, also where the caller hangs up.
 pub fn routes(submitter: Submitter) -> Routes {
@@ -140,11 +137,6 @@ impl Routes {
         });
         router.with_state(Arc::new(self))
     }
-}
-
-/// Runs what writes to its end, whoever hangs up.
-async fn tracked<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, JoinError> {
-    tracker::spawn(work.in_current_span()).await
 }
 
 impl fmt::Debug for Routes {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::rejection::PathRejection;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -149,12 +148,6 @@ impl IntoResponse for Problem {
             [retry_after.map(|value| (RETRY_AFTER, value)), location.map(|value| (LOCATION, value))];
         response.headers_mut().extend(headers.into_iter().chain([self.code.header()]).flatten());
         response
-    }
-}
-
-impl From<PathRejection> for Problem {
-    fn from(_: PathRejection) -> Self {
-        Self::new(Code::InvalidPath, "A part of the path is not UTF-8, percent-encoded.")
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinError;
-
 use super::links::Links;
 use super::problem::{Code, Problem};
 use crate::chain::{chain, chain_about};
@@ -32,6 +30,10 @@ pub(super) fn refused(error: SubmitError, key: Option<&str>, links: &Links) -> P
             Problem::new(Code::InvalidKey, sentence(&invalid))
         }
         SubmitError::Invalid(invalid) => Problem::new(Code::InvalidSubmission, sentence(&invalid)),
+        SubmitError::Submitter(invalid) => {
+            tracing::error!(error = chain(&invalid), "no submission can be taken");
+            Problem::new(Code::Internal, "Nothing was recorded.")
+        }
         SubmitError::Overloaded(Overload::TooMany { retry_after }) => {
             Problem::new(Code::TooMany, "Nothing was recorded. Send it again later.").retry_after(retry_after)
         }
@@ -62,16 +64,6 @@ pub(super) fn refused(error: SubmitError, key: Option<&str>, links: &Links) -> P
 pub(super) fn store_failed(error: &StoreError, what_to_do: &str) -> Problem {
     tracing::error!(error = chain(error), "a request about a task failed");
     Problem::new(Code::StoreFailed, what_to_do).retry_after(RETRY)
-}
-
-/// The answer where something panicked: a publisher, or a hook.
-pub(super) fn broken(panic: &JoinError) -> Problem {
-    // The panic hook has told what; its text is not ours to repeat.
-    tracing::error!(panicked = panic.is_panic(), "a request to the submit routes broke off");
-    Problem::new(
-        Code::Internal,
-        "Nobody knows what became of it. With an idempotency key, or where it is to cancel a task, send the same again.",
-    )
 }
 
 /// The error for the log, in which the key may not stand.

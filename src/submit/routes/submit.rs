@@ -2,40 +2,28 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
 
 use super::answer::told;
 use super::body::{self, Asked};
 use super::caller::Caller;
 use super::links::Links;
+use super::part::Part;
 use super::problem::{Code, Problem};
-use super::refused::{broken, refused};
-use super::{Routes, key_header, tracked};
+use super::refused::refused;
+use super::{Routes, key_header};
 use crate::pubsub::Trace;
 use crate::submit::{Scope, Submission};
-
-#[derive(Deserialize)]
-pub(super) struct InQueue {
-    queue: String,
-}
-
-#[derive(Deserialize)]
-pub(super) struct OfType {
-    task: String,
-}
 
 pub(super) async fn to_queue(
     State(routes): State<Arc<Routes>>,
     caller: Caller,
     links: Links,
-    path: Result<Path<InQueue>, PathRejection>,
+    Part(queue): Part,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Path(InQueue { queue }) = path?;
     submit(&routes, caller, &links, request, |asked| match &asked.task_type {
         Some(task_type) => {
             let submission = routes.submitter.submit_json(task_type, asked.input.get());
@@ -50,10 +38,9 @@ pub(super) async fn of_type(
     State(routes): State<Arc<Routes>>,
     caller: Caller,
     links: Links,
-    path: Result<Path<OfType>, PathRejection>,
+    Part(task_type): Part,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Path(OfType { task: task_type }) = path?;
     submit(&routes, caller, &links, request, |asked| match &asked.task_type {
         Some(other) if *other != task_type => {
             Err(Problem::new(Code::InvalidBody, "The `task_type` of the body is not that of the path."))
@@ -86,14 +73,9 @@ async fn submit(
         submission = submission.traceparent(traceparent);
     }
     drop(body);
-    match tracked(submission.send()).await {
-        Ok(Ok(submitted)) => {
-            let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::ACCEPTED };
-            Ok(told(status, &submitted.task, submitted.duplicate, links))
-        }
-        Ok(Err(error)) => Err(refused(error, key.as_deref(), links)),
-        Err(panic) => Err(broken(&panic)),
-    }
+    let submitted = submission.send().await.map_err(|error| refused(error, key.as_deref(), links))?;
+    let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(told(status, &submitted.task, submitted.duplicate, links))
 }
 
 /// The request's trace, in the W3C's form. Written anew, so that it fits an attribute whatever was sent.
