@@ -25,8 +25,7 @@ const DETACHED_LIMIT: usize = 1024;
 static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DRAINING: AtomicBool = AtomicBool::new(false);
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-static UPKEEP: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+static STOPPING: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DETACHED: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a future to its end, whoever hangs up, and counts it until then.
@@ -43,7 +42,7 @@ where
 pub(crate) fn upkeep(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(spawn(async move {
         tokio::select! {
-            () = UPKEEP.cancelled() => {}
+            () = stopping() => {}
             () = work => {}
         }
     }))
@@ -128,6 +127,11 @@ pub(crate) fn draining() -> bool {
     DRAINING.load(Ordering::Acquire)
 }
 
+/// Ends when the process begins to shut down: for what need not be done by this process.
+pub(crate) async fn stopping() {
+    STOPPING.cancelled().await;
+}
+
 /// Ends when the work in flight has to stop. Settling goes on.
 pub(crate) async fn cancelled() {
     CANCEL.cancelled().await;
@@ -174,8 +178,7 @@ pub struct Drained {
 /// process guards nothing any more.
 pub async fn drain(limit: Duration) -> Drained {
     DRAINING.store(true, Ordering::Release);
-    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-    UPKEEP.cancel();
+    STOPPING.cancel();
     TASKS.close();
     // The last part of the limit belongs to the settling of what was cancelled.
     let reserve = (limit / 4).min(Duration::from_secs(1));
