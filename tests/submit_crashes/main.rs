@@ -10,15 +10,22 @@
 
 use std::time::Duration;
 
+mod caller;
 #[path = "../../functional/client.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod client;
 #[path = "../support/datastore_emulator.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod emulator;
+mod end_to_end;
 #[path = "../support/fake_gcs.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod fake_gcs;
+mod faster;
+#[path = "../../functional/front.rs"]
+mod front;
+#[path = "../support/on_servers.rs"]
+mod on_servers;
 mod point;
 #[path = "../../functional/process.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
@@ -27,6 +34,10 @@ mod program;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod proxy;
+#[path = "../../functional/pubsub.rs"]
+#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
+mod pubsub;
+mod replayed;
 #[path = "../support/report.rs"]
 mod report;
 mod round;

@@ -14,7 +14,6 @@ pub(crate) const TASKS: &str = "pushonce-tasks";
 
 /// Between two steps of a submission, or of the end of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(dead_code, reason = "the layer does not follow yet")]
 pub(crate) enum Point {
     /// The key's record is written, the task's is not.
     AfterKeyRecord,
@@ -29,7 +28,13 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    pub(crate) const ALL: [Self; 3] = [Self::AfterKeyRecord, Self::AfterTaskRecord, Self::AfterPublish];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::AfterKeyRecord,
+        Self::AfterTaskRecord,
+        Self::AfterPublish,
+        Self::AfterDone,
+        Self::BetweenMoves,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushonce::publish::Publisher;
+use pushonce::publish::{CloudPubSub, Publisher};
 use pushonce::submit::SubmitError;
 use pushonce::{Store, store};
 use tokio::process::Command;
@@ -27,6 +27,8 @@ const LISTENING: &str = "it listens on ";
 pub(crate) enum Role<'a> {
     /// Submits this key, again and again until it is accepted, to the topic that is the supplier's.
     Submitter { key: &'a str },
+    /// The same to a topic of Pub/Sub.
+    Producer { key: &'a str, topic: &'a str },
     /// Works on what is pushed.
     Worker,
 }
@@ -44,8 +46,12 @@ impl Role<'_> {
         }
         let name = match self {
             Self::Submitter { key } => {
-                command.env(ROLE, "submitter").env(KEY, key);
+                command.env(ROLE, "submitter").env(KEY, key).env(TOPIC, work::TOPIC);
                 "submitter"
+            }
+            Self::Producer { key, topic } => {
+                command.env(ROLE, "producer").env(KEY, key).env(TOPIC, topic);
+                "producer"
             }
             Self::Worker => {
                 command.env(ROLE, "worker");
@@ -85,6 +91,7 @@ async fn play(role: &str) {
             let serving = pushonce::serve(work::worker(store, supplier)).listener(listener);
             return serving.until(std::future::pending()).await.unwrap();
         }
+        "producer" => Arc::new(CloudPubSub::from_env().unwrap()),
         _ => Arc::new(Topic(supplier)),
     };
     let publisher: Arc<dyn Publisher> = Arc::new(UpTo(point, publisher));

@@ -85,7 +85,7 @@ async fn storm(rounds: usize) {
 }
 
 /// How many records of a space are in each state.
-async fn states(site: &Site, space: &str) -> BTreeMap<String, usize> {
+pub(crate) async fn states(site: &Site, space: &str) -> BTreeMap<String, usize> {
     let store = site.operated();
     let filter = Filter { prefix: format!("{space}:"), ..Filter::default() };
     let (mut page, mut states) = (Page::default(), BTreeMap::new());

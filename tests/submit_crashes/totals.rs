@@ -16,7 +16,7 @@ struct Row {
     ended: usize,
     /// The most tasks that one key had.
     ids: usize,
-    kept_out: usize,
+    early: usize,
     late: usize,
     published: usize,
     runs: usize,
@@ -44,9 +44,9 @@ impl Totals {
     pub(crate) fn ended(&self, store: &str, point: Point, came: &Came) {
         self.row(store, point, |row| {
             row.ended += 1;
-            row.ids = row.ids.max(came.ids.len());
-            row.kept_out += came.kept_out;
-            row.late += came.late;
+            row.ids = row.ids.max(came.told.ids.len());
+            row.early += came.told.early;
+            row.late += came.told.late;
             row.published += came.published;
             row.runs += came.runs;
             row.effects += came.effects.len();
@@ -67,8 +67,8 @@ impl Totals {
 
 impl Row {
     fn new(store: &'static str, point: Point) -> Self {
-        let (rounds, reached, ended, ids, kept_out, late, published, runs, effects) = Default::default();
-        Self { store, point, rounds, reached, ended, ids, kept_out, late, published, runs, effects }
+        let (rounds, reached, ended, ids, early, late, published, runs, effects) = Default::default();
+        Self { store, point, rounds, reached, ended, ids, early, late, published, runs, effects }
     }
 
     fn is_kept(&self, rounds: usize) -> bool {
@@ -103,7 +103,7 @@ impl fmt::Display for Totals {
                 row.rounds,
                 row.reached,
                 row.ids,
-                row.kept_out,
+                row.early,
                 row.late,
                 row.published,
                 row.runs,

@@ -2,13 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use http::Request;
-use pushonce::idempotent::{End, Follow as _};
 use pushonce::publish::{Message, PublishError, Publisher};
 use pushonce::store::BoxFuture;
 use pushonce::submit::{SubmitError, Submitted, Submitter, Tasks};
@@ -17,11 +16,14 @@ use pushonce::{Ack, Failure, IdempotentLayer, Lease, Store};
 use serde_json::{Value, json};
 
 use crate::client;
+use crate::site::Site;
 use crate::supplier::{Effect, Supplier};
 
 /// Who dies while it creates a task keeps others of its key out for so long.
 pub(crate) const CREATING_LEASE: Duration = Duration::from_secs(1);
 pub(crate) const CONSUMER: &str = "charge";
+/// The name of the topic that is a supplier.
+pub(crate) const TOPIC: &str = "projects/pushonce/topics/tasks";
 const PUBLISHED: &str = "/published";
 const EFFECTS: &str = "/effects";
 
@@ -38,22 +40,23 @@ pub(crate) async fn submit(
 
 /// The worker: one effect for each run, with the id that a supplier knows repeats by.
 pub(crate) fn worker(store: Arc<dyn Store>, supplier: SocketAddr) -> Router {
-    // In place of `.follow(tasks)`, for as long as the layer does not follow.
-    let layer = IdempotentLayer::new(CONSUMER, store.clone()).key(pushonce::attribute("task-id"));
-    let tasks = Tasks::new(store);
-    let handler = move |lease: Lease| {
-        let tasks = tasks.clone();
-        async move {
-            let effect = Request::post(EFFECTS).header("idempotency-key", lease.effect_id("charge"));
-            let answer = client::send(supplier, effect.body(Bytes::new())?).await?;
-            if !answer.status().is_success() {
-                return Err(Failure::from("the supplier refused"));
-            }
-            tasks.ended(lease.key().text(), End::Completed).await?;
-            Ok::<_, Failure>(Ack)
+    let layer = IdempotentLayer::new(CONSUMER, store.clone()).follow(Tasks::new(store));
+    let handler = move |lease: Lease| async move {
+        let effect = Request::post(EFFECTS).header("idempotency-key", lease.effect_id("charge"));
+        let answer = client::send(supplier, effect.body(Bytes::new())?).await?;
+        if !answer.status().is_success() {
+            return Err(Failure::from("the supplier refused"));
         }
+        Ok::<_, Failure>(Ack)
     };
     Router::new().route("/", post(handler).layer(layer))
+}
+
+/// When a key that is held by now is free, were its holder to die.
+pub(crate) fn free(site: &Site) -> Instant {
+    // An age may be told shorter than it is: the time of an object is in whole seconds.
+    let coarse = if matches!(site.name, "s3" | "fake-gcs") { 2 } else { 0 };
+    Instant::now() + CREATING_LEASE + Duration::from_secs(coarse)
 }
 
 /// Where a URL of the supplier leads.
