@@ -64,7 +64,7 @@ async fn overtaken(site: &Site, answer: Heard) -> (Caller, Arc<Supplier>) {
 }
 
 pub(crate) fn caller(site: &Site, publisher: Arc<dyn Publisher>) -> Caller {
-    let (topic, key) = (String::new(), "po-1".to_owned());
+    let (topic, key) = (work::TOPIC.to_owned(), "po-1".to_owned());
     Caller { store: site.store(), publisher, topic, key, told: Told::default() }
 }
 

@@ -46,7 +46,7 @@ impl Role<'_> {
         }
         let name = match self {
             Self::Submitter { key } => {
-                command.env(ROLE, "submitter").env(KEY, key);
+                command.env(ROLE, "submitter").env(KEY, key).env(TOPIC, work::TOPIC);
                 "submitter"
             }
             Self::Producer { key, topic } => {

@@ -41,8 +41,13 @@ impl Round {
     pub(crate) async fn new(site: Arc<Site>, point: Point, key: String) -> Self {
         let (store, supplier) = (site.store(), Supplier::start().await);
         let publisher = Arc::new(Topic(work::address(&supplier.url("/"))));
-        let caller =
-            Caller { store: store.clone(), publisher, topic: String::new(), key, told: Told::default() };
+        let caller = Caller {
+            store: store.clone(),
+            publisher,
+            topic: work::TOPIC.to_owned(),
+            key,
+            told: Told::default(),
+        };
         Self { site, point, store, supplier, caller }
     }
 

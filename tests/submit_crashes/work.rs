@@ -22,6 +22,8 @@ use crate::supplier::{Effect, Supplier};
 /// Who dies while it creates a task keeps others of its key out for so long.
 pub(crate) const CREATING_LEASE: Duration = Duration::from_secs(1);
 pub(crate) const CONSUMER: &str = "charge";
+/// The name of the topic that is a supplier.
+pub(crate) const TOPIC: &str = "projects/pushonce/topics/tasks";
 const PUBLISHED: &str = "/published";
 const EFFECTS: &str = "/effects";
 
