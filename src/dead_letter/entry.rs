@@ -170,3 +170,44 @@ mod as_base64 {
         Ok(Some(data.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HANDLER: &str = r#"{"id":"dl-00112233445566778899aabbccddeeff","state":"redriven","source":"handler","reason":"no such article","consumer":"orders","key":"po-1","source_message_id":"m-1","message_id":"d-1","subscription":"projects/p/subscriptions/orders-push","attempts":2,"published_at":"2026-01-02T11:22:33.044Z","received_at":"2026-01-02T15:30:00.700Z","attributes":{"po_id":"po-1","task-id":"t"},"ordering_key":"po-1","data":"eyJwbyI6MX0=","data_len":8,"redriven":{"message_id":"m-2","topic":"projects/p/topics/orders","at":"2026-01-03T08:00:00Z"}}"#;
+    const DISCARDED: &str = r#"{"id":"dl-00112233445566778899aabbccddeeff","state":"discarded","source":"attempts","received_at":"2026-01-02T15:30:00Z","data_len":8,"discarded_at":"2026-01-03T08:00:00Z"}"#;
+    const LEAST: &str = r#"{"id":"dl-00112233445566778899aabbccddeeff","state":"kept","source":"attempts","received_at":"2026-01-02T15:30:00Z","data":"","data_len":0}"#;
+
+    // Never edited: older and newer releases read what the other has written.
+    #[test]
+    fn an_entry_has_these_bytes() {
+        for bytes in [HANDLER, DISCARDED, LEAST] {
+            let entry: DeadLetterEntry = serde_json::from_str(bytes).unwrap();
+            assert_eq!(serde_json::to_string(&entry).unwrap(), bytes);
+            // A field of a newer release is written back.
+            let newer = bytes.replacen("\"data_len\":", "\"data_len\":8,\"colour\":\"blue\",\"x\":", 1);
+            let entry: DeadLetterEntry = serde_json::from_str(&newer).unwrap();
+            assert!(serde_json::to_string(&entry).unwrap().contains(r#""colour":"blue""#));
+        }
+        let entry: DeadLetterEntry = serde_json::from_str(HANDLER).unwrap();
+        assert_eq!((entry.data.as_deref(), entry.is_whole()), (Some(&br#"{"po":1}"#[..]), true));
+        assert_eq!(entry.named_key().unwrap().to_string(), "orders:po-1");
+    }
+
+    #[test]
+    fn debug_shows_no_payload() {
+        let entry: DeadLetterEntry = serde_json::from_str(HANDLER).unwrap();
+        let text = format!("{entry:?}");
+        assert!(text.contains("po_id") && !text.contains("po-1") && !text.contains("eyJ"), "{text}");
+    }
+
+    #[test]
+    fn a_key_that_nobody_can_have_is_none() {
+        for consumer in ["pushonce-tasks", "a b", ""] {
+            let other = HANDLER.replace("orders\",\"key", &format!("{consumer}\",\"key"));
+            let entry: DeadLetterEntry = serde_json::from_str(&other).unwrap();
+            assert_eq!(entry.named_key(), None, "{consumer}");
+        }
+    }
+}
