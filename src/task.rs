@@ -19,6 +19,9 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument as _, Span};
 
+/// How much work may go on without its caller. Over it nothing new is admitted.
+const DETACHED_LIMIT: usize = 1024;
+
 static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DRAINING: AtomicBool = AtomicBool::new(false);
@@ -134,9 +137,10 @@ pub(crate) async fn cancelled() {
     CANCEL.cancelled().await;
 }
 
-/// How much work goes on without its caller, which has gone or has its answer.
-pub(crate) fn detached() -> usize {
-    DETACHED.load(Ordering::Relaxed)
+/// Whether so much work goes on without its caller, which has gone or has its answer, that nothing new
+/// is admitted.
+pub(crate) fn crowded() -> bool {
+    DETACHED.load(Ordering::Relaxed) >= DETACHED_LIMIT
 }
 
 /// Counts work without a caller, for as long as it lives.

@@ -4,26 +4,22 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::oneshot;
 
 use super::body::{Buffered, Unread};
-use super::config::{Config, PayloadCheck};
-use super::handler::{HandlerFailed, inside};
+use super::config::Config;
+use super::follow::Follow;
+use super::judged::Judged;
 use super::keys::Unkeyed;
 use super::report::{self, Report};
 use crate::key::Key;
-use crate::lease::{AfterCommit, Lease, Place, RunError, Skip};
+use crate::lease::{Lease, Place, RunError};
 use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
-use crate::store::BoxError;
-use crate::store::record::{Progress, Verb};
+use crate::store::{BoxError, BoxFuture};
 use crate::verbs::plan::{Ran, Reply};
-
-/// No answer asks Pub/Sub to stay away longer than its own longest backoff.
-const LONGEST_RETRY: u64 = 600;
 
 /// Where the guard's result goes: one answer, one log line, the hooks. Also where the caller has gone,
 /// so that no delivery is without its log line.
@@ -34,6 +30,8 @@ pub(super) struct Answering {
     pub(super) place: Option<Arc<Place>>,
     /// Where the entity of `serialize` stands, if there is one.
     pub(super) entity: Option<Arc<Place>>,
+    /// Whether somebody follows what the message is about.
+    pub(super) followed: bool,
     /// Set when the work begins, unless it was found that it cannot.
     pub(super) lease: Option<Lease>,
     pub(super) sender: oneshot::Sender<Response<Bytes>>,
@@ -50,8 +48,35 @@ impl Reply<Response<Bytes>> for Answering {
         self.lease = Some(lease.clone());
     }
 
-    fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) {
-        let Judged { verdict, response, answered, error } = self.judged(result);
+    fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) -> Option<BoxFuture<'static, ()>> {
+        let judged = Judged::of(&self, result);
+        let Some((ends, (follow, place))) = judged.ends.zip(self.follower()) else {
+            self.answer(judged);
+            return None;
+        };
+        Some(Box::pin(async move {
+            let told = ends.tell(follow, &place.key).await;
+            self.answer(match told {
+                Ok(()) => judged,
+                Err(untold) => judged.untold(ends, untold),
+            });
+        }))
+    }
+}
+
+impl Answering {
+    /// Of work that runs without a guard.
+    pub(super) fn measured(&self) -> Run {
+        Run::begin(self.config.consumer(), &self.config.clock)
+    }
+
+    /// Who follows what the message is about, if anybody does.
+    fn follower(&self) -> Option<(Arc<dyn Follow>, Arc<Place>)> {
+        self.config.follow.clone().filter(|_| self.followed).zip(self.place.clone())
+    }
+
+    fn answer(self, judged: Judged) {
+        let Judged { verdict, response, answered, error, .. } = judged;
         let about = About {
             key: self.place.as_ref().map(|place| &place.key),
             entity: self.entity.as_ref().map(|place| &place.key),
@@ -64,103 +89,6 @@ impl Reply<Response<Bytes>> for Answering {
         drop(self.buffered);
         // An error means that nobody waits, which changes nothing.
         let _ = self.sender.send(response);
-    }
-}
-
-/// What came of a delivery that came to the guard.
-struct Judged {
-    verdict: Verdict,
-    response: Response<Bytes>,
-    /// What the handler itself answered.
-    answered: Option<StatusCode>,
-    error: Option<BoxError>,
-}
-
-impl Judged {
-    fn new(verdict: Verdict, error: impl Into<BoxError>) -> Self {
-        Self { verdict, response: Response::default(), answered: None, error: Some(error.into()) }
-    }
-}
-
-impl Answering {
-    /// Of work that runs without a guard.
-    pub(super) fn measured(&self) -> Run {
-        Run::begin(self.config.consumer(), &self.config.clock)
-    }
-
-    fn judged(&self, result: Result<Ran<Response<Bytes>>, RunError>) -> Judged {
-        let mut judged = match result {
-            Ok(ran) => return self.ran(ran),
-            Err(RunError::Skipped(skip)) => return self.skipped(skip),
-            Err(RunError::Work(error)) => worked(error),
-            Err(error) => Judged::new(outcome_of(&error), error),
-        };
-        // The mark stands once the work has begun, and with it this run was the only one.
-        if self.config.settings.verb == Verb::AtMostOnce && self.lease.is_some() {
-            judged.verdict = Verdict::new(Outcome::Lost, judged.verdict.status);
-        }
-        judged
-    }
-
-    fn ran(&self, Ran { value, uncertain }: Ran<Response<Bytes>>) -> Judged {
-        let outcome = match (&self.place, uncertain) {
-            (None, _) => Outcome::Unguarded,
-            (Some(_), None) => Outcome::Ran,
-            (Some(_), Some(_)) => Outcome::Uncertain,
-        };
-        let error = uncertain.map(|why| format!("done, but {why:?}: it may run again").into());
-        let answered = Some(value.status());
-        Judged { verdict: Verdict::new(outcome, StatusCode::OK), response: value, answered, error }
-    }
-
-    fn skipped(&self, skip: Skip) -> Judged {
-        let verdict = match &skip {
-            // Under a message id, which names one message, another payload is another message: losing it would be worse.
-            Skip::Duplicate { conflict: true, .. } if self.config.key.is_message_id() => {
-                Verdict::new(Outcome::Conflict, StatusCode::INTERNAL_SERVER_ERROR)
-            }
-            Skip::Duplicate { conflict: true, .. } if self.config.check == PayloadCheck::Refuse => {
-                Verdict::new(Outcome::Conflict, StatusCode::CONFLICT)
-            }
-            // Marked, but nobody knows whether it ran: by this verb's promise it will not.
-            Skip::Duplicate { receipt: Some(receipt), .. } if receipt.progress == Progress::Started => {
-                Verdict::new(Outcome::Lost, StatusCode::NO_CONTENT)
-            }
-            skip => outcome_of(skip),
-        };
-        let left = match &skip {
-            Skip::InProgress { left } => Some(*left),
-            Skip::Duplicate { .. } => None,
-        };
-        let mut judged = Judged::new(verdict, skip);
-        if let Some(left) = left {
-            let seconds = left.as_secs().saturating_add(1).min(LONGEST_RETRY);
-            judged.response.headers_mut().insert(RETRY_AFTER, seconds.into());
-        }
-        judged
-    }
-}
-
-/// A handler that answered a failure, or a service that returned an error.
-fn worked(error: BoxError) -> Judged {
-    if let Some(AfterCommit { source }) = error.downcast_ref() {
-        let answered = source.downcast_ref().map(|failed: &HandlerFailed| failed.status);
-        return Judged { answered, ..Judged::new(outcome_of(&*error), error) };
-    }
-    match error.downcast::<HandlerFailed>() {
-        Ok(mut failed) => {
-            let (verdict, response) = (failed.verdict(), std::mem::take(&mut failed.response));
-            Judged { verdict, response, answered: Some(failed.status), error: Some(failed) }
-        }
-        Err(error) => {
-            let found = outcome_of(&*error);
-            let verdict = match found.outcome {
-                // A panic or a time limit of the guard itself.
-                Outcome::Failed => found,
-                _ => inside(found, StatusCode::INTERNAL_SERVER_ERROR),
-            };
-            Judged::new(verdict, error)
-        }
     }
 }
 
@@ -179,6 +107,10 @@ pub(super) enum Refusal {
     Data(#[from] crate::pubsub::BadData),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error("nobody wants the work any more: {why}")]
+    Unwanted { why: &'static str },
+    #[error("nobody can say whether the work is still wanted")]
+    Unasked(#[source] BoxError),
 }
 
 impl Refusal {
@@ -197,13 +129,20 @@ impl Refusal {
             Self::Rule(_) => Verdict::new(Outcome::Misuse, StatusCode::INTERNAL_SERVER_ERROR),
             Self::Unkeyed(_) => Verdict::new(Outcome::Unkeyed, StatusCode::UNPROCESSABLE_ENTITY),
             Self::Run(error) => outcome_of(error),
+            Self::Unwanted { .. } => Verdict::new(Outcome::Skipped, StatusCode::NO_CONTENT),
+            Self::Unasked(_) => Verdict::new(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 }
 
 /// Answers a push that never came to the guard.
-pub(super) fn refuse(config: &Config, refusal: &Refusal, delivery: Option<&Delivery>) -> Response<Bytes> {
-    let about = About { delivery, ..About::default() };
+pub(super) fn refuse(
+    config: &Config,
+    refusal: &Refusal,
+    delivery: Option<&Delivery>,
+    key: Option<&Key>,
+) -> Response<Bytes> {
+    let about = About { delivery, key, ..About::default() };
     told(config, refusal.verdict(), Response::default(), Some(refusal), about)
 }
 

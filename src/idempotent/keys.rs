@@ -1,9 +1,11 @@
 //! The keys of one push: what is done once, and the entity whose messages run one at a time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::answer::Refusal;
 use super::config::{Config, PayloadCheck};
+use super::followed;
 use crate::key::{Consumer, InvalidKey, Key, join};
 use crate::lease::{Place, RunError};
 use crate::pubsub::{Delivery, KeyRule, Shape};
@@ -15,6 +17,8 @@ pub(super) struct Keys {
     pub(super) entity: Option<Arc<Place>>,
     /// Of the data, where it is checked.
     pub(super) digest: Option<[u8; 32]>,
+    /// Whether the key is the id of what the message is about, which somebody follows.
+    pub(super) followed: bool,
 }
 
 impl Keys {
@@ -29,7 +33,12 @@ impl Keys {
                 Some(text) => Some(entity(rule, &consumer, text.into_owned()).map_err(RunError::Key)?),
             },
         };
-        let Some(text) = config.key.find(delivery)? else {
+        let id = config.follow.as_ref().and_then(|follow| followed::id(&**follow, delivery));
+        let text = match id {
+            Some(id) => Some(Cow::Borrowed(id)),
+            None => config.key.find(delivery)?,
+        };
+        let Some(text) = text else {
             if config.allow_unguarded {
                 return Ok(None);
             }
@@ -44,7 +53,7 @@ impl Keys {
             PayloadCheck::Off => None,
             PayloadCheck::Alert | PayloadCheck::Refuse => Some(delivery.digest()?),
         };
-        Ok(Some(Self { place: place(key), entity: entity.map(place), digest }))
+        Ok(Some(Self { place: place(key), entity: entity.map(place), digest, followed: id.is_some() }))
     }
 }
 

@@ -17,6 +17,7 @@ use tracing::{Instrument as _, Span};
 use super::answer::{Answering, Refusal, refuse};
 use super::body::{self, Buffered};
 use super::config::Config;
+use super::followed;
 use super::handler::Handler;
 use super::keys::Keys;
 use super::span;
@@ -101,8 +102,8 @@ impl<R: From<Bytes>, E> Future for ResponseFuture<R, E> {
             Course::Passed(response) => response.as_mut().poll(context),
             Course::Guarded(work, config) => Pin::new(work).poll(context).map(|answer| {
                 // The work answers before it ends, unless the runtime itself goes away.
-                let answer =
-                    answer.unwrap_or_else(|| refuse(config, &RunError::Shutdown(Shutdown).into(), None));
+                let answer = answer
+                    .unwrap_or_else(|| refuse(config, &RunError::Shutdown(Shutdown).into(), None, None));
                 Ok(answer.map(R::from))
             }),
         }
@@ -132,17 +133,27 @@ async fn guarded<S, B, R>(
         Ok(push) => push,
         Err((refusal, delivery)) => {
             // An error means that nobody waits, which changes nothing.
-            let _ = sender.send(refuse(&config, &refusal, delivery.as_ref()));
+            let _ = sender.send(refuse(&config, &refusal, delivery.as_ref(), None));
             return;
         }
     };
+    if let Some(follow) = &config.follow
+        && let Some(Keys { place, .. }) = keys.as_ref().filter(|keys| keys.followed)
+        // Boxed, since most layers are followed by nobody.
+        && let Err(refusal) = Box::pin(followed::wanted(&**follow, place)).await
+    {
+        // An error means that nobody waits, which changes nothing.
+        let _ = sender.send(refuse(&config, &refusal, Some(&delivery), Some(&place.key)));
+        return;
+    }
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let handler = Handler { ready, request, response_limit: config.response_limit };
     let settings = config.settings;
     let place = keys.as_ref().map(|keys| keys.place.clone());
     let entity = keys.as_ref().and_then(|keys| keys.entity.clone());
+    let followed = keys.as_ref().is_some_and(|keys| keys.followed);
     let plan = keys.map(|keys| plan(keys, &config, &delivery));
-    let answering = Answering { config, delivery, place, entity, lease: None, sender, buffered };
+    let answering = Answering { config, delivery, place, entity, followed, lease: None, sender, buffered };
     match plan {
         Some(plan) => guard::start(plan, move |lease| handler.run(Some(lease)), answering).await,
         None => {
@@ -197,7 +208,7 @@ fn restored<B>(mut request: Request<B>, delivery: &Delivery) -> Request<B> {
 
 /// What is to be guarded for a push: its key, and the mutex of its entity if there is one.
 fn plan(keys: Keys, config: &Config, delivery: &Delivery) -> Plan {
-    let Keys { place, entity, digest } = keys;
+    let Keys { place, entity, digest, .. } = keys;
     let (settings, note) = (config.settings, delivery.note());
     let entity = entity.map(|place| {
         let settings = Settings { verb: Verb::Mutex, wait: config.serialize_wait, ..settings };

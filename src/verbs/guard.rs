@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 
 use super::admit::{admissible, admit, enter, holding};
-use super::plan::{Plan, Ran, Reply};
+use super::plan::{Plan, Ran, Reply, send};
 use super::settings::Settings;
 use super::settle::{self, settle};
 use super::told::{OnUncertain, Told};
@@ -41,7 +41,7 @@ where
     R: Reply<T>,
 {
     if let Err(error) = admissible(&plan) {
-        return reply.send(Err(error));
+        return send(reply, Err(error)).await;
     }
     let mut run = Run::begin(plan.place.key.consumer(), &plan.place.clock);
     match disabled() {
@@ -51,13 +51,16 @@ where
             let lease = Lease::unguarded(&plan.place.key, plan.settings.lease, &plan.place.clock);
             return Box::pin(unguarded(async move { work(lease).await }, plan.settings, run, reply)).await;
         }
-        Err(switch) => return reply.send(Err(RunError::Misuse(Misuse::Setting(switch.to_string())))),
+        Err(switch) => {
+            let error = RunError::Misuse(Misuse::Setting(switch.to_string()));
+            return send(reply, Err(error)).await;
+        }
     }
     let mut claim = match admit(&plan, &mut reply).await {
         Ok(claim) => claim,
         Err(error) => {
             run.claimed();
-            return reply.send(Err(error));
+            return send(reply, Err(error)).await;
         }
     };
     let mut entity = None;
@@ -100,12 +103,12 @@ where
     R: Reply<T>,
 {
     if task::draining() {
-        return reply.send(Err(RunError::Shutdown(Shutdown)));
+        return send(reply, Err(RunError::Shutdown(Shutdown))).await;
     }
     let end = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
     run.worked(|| None);
     let value = settle::outcome(end).map_err(|failed| failed.error);
-    reply.send(value.map(|value| Ran { value, uncertain: None }));
+    send(reply, value.map(|value| Ran { value, uncertain: None })).await;
 }
 
 fn caught<W: Future>(work: W) -> impl Future<Output = Result<W::Output, Panic>> {

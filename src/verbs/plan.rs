@@ -1,10 +1,16 @@
 //! What is to be guarded, and where the result goes.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::OptionFuture;
+
 use super::settings::Settings;
+use super::watch::unhurt;
 use crate::lease::{Lease, Note, Place, RunError, Why};
+use crate::store::BoxFuture;
 
 /// What is to be guarded.
 #[derive(Debug)]
@@ -38,5 +44,17 @@ pub(crate) trait Reply<T>: Send + 'static {
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
     /// The work begins under this lease.
     fn began(&mut self, _: &Lease) {}
-    fn send(self, result: Result<Ran<T>, RunError>);
+    /// Answers; or gives back what does, where somebody else has to be told first.
+    fn send(self, result: Result<Ran<T>, RunError>) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Sends the result at once. What is left to be done before the answer goes out, most often nothing, is
+/// the future. The value or the error may panic where nobody takes it, which changes nothing.
+pub(super) fn send<T>(
+    reply: impl Reply<T>,
+    result: Result<Ran<T>, RunError>,
+) -> impl Future<Output = ()> + Send {
+    let mut rest = None;
+    unhurt(|| rest = reply.send(result));
+    OptionFuture::from(rest.map(|rest| AssertUnwindSafe(rest).catch_unwind())).map(drop)
 }

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::pending::Pending;
-use super::plan::{Plan, Ran, Reply};
-use super::watch::{End, unhurt};
+use super::plan::{Plan, Ran, Reply, send};
+use super::watch::End;
 use crate::chain::chain_about;
 use crate::lease::planted::{Fault, planted};
 use crate::lease::{Claim, Commit, Entry, Op, Panicked, RunError, Shutdown, TimedOut, Why, claim_limit};
@@ -72,7 +72,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
             Fate::Cancelled if plan.settings.cancel_safe => {
                 (Op::Release(Ended::Unknown), Ended::Unknown, Err(error))
             }
-            Fate::Cancelled => return reply.send(Err(error)),
+            Fate::Cancelled => return send(reply, Err(error)).await,
         },
     };
     let completes = matches!(op, Op::Complete(_));
@@ -115,10 +115,9 @@ pub(super) async fn settle<T, R: Reply<T>>(
             "the claim was not ours any more when it was released"
         );
     }
-    // The value or error may panic where nobody takes it.
-    unhurt(|| reply.send(result.map(|value| Ran { value, uncertain })));
+    let answered = send(reply, result.map(|value| Ran { value, uncertain }));
     if planted(Fault::DroppedCompletion) {
-        return;
+        return answered.await;
     }
     // What is told is known here too: nobody is kept from the key while its entry is written, or while its
     // entity's release is tried on.
@@ -130,7 +129,10 @@ pub(super) async fn settle<T, R: Reply<T>>(
             uncertain: uncertain.map(|why| (why, fence)),
         };
         // Rare, so its state is not carried by all others.
-        Box::pin(afterwards(left, plan)).await;
+        // Both at once: whoever has to be told first must not keep the end from being stored.
+        Box::pin(async { tokio::join!(answered, afterwards(left, plan)) }).await;
+    } else {
+        answered.await;
     }
 }
 

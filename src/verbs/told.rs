@@ -10,6 +10,7 @@ use crate::chain::chain_about;
 use crate::key::Key;
 use crate::lease::{AfterCommit, CommitError, Lease, Place, RunError, Skip};
 use crate::meter;
+use crate::store::BoxFuture;
 use crate::store::record::{Progress, Verb};
 
 /// A hook that is told of a key whose work succeeded although nobody recorded it.
@@ -43,7 +44,7 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
         self.began = true;
     }
 
-    fn send(self, result: Result<Ran<T>, RunError>) {
+    fn send(self, result: Result<Ran<T>, RunError>) -> Option<BoxFuture<'static, ()>> {
         let Self { place, verb, hook, began, result: sender } = self;
         let key = &place.key;
         let lost = verb == Verb::AtMostOnce && result.as_ref().is_err_and(|error| began || is_lost(error));
@@ -79,6 +80,7 @@ impl<T: Send + 'static> Reply<T> for Told<T> {
         }
         // An error means that nobody waits, which changes nothing.
         let _ = sender.send(result);
+        None
     }
 }
 

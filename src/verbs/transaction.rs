@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::plan::{Plan, Ran, Reply};
+use super::plan::{Plan, Ran, Reply, send};
 use super::settle::{self, Fate, Unsuccessful, in_time, outcome, through, told_late};
 use super::watch::{End, unhurt};
 use crate::lease::{AfterCommit, Claim, Commit, CommitError, Misuse, Op, RunError, Transacted};
@@ -53,8 +53,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
     };
     run.settled();
     let result = result(decided, ended, word, &plan);
-    // The value or error may panic where nobody takes it.
-    unhurt(|| reply.send(result.map(|value| Ran { value, uncertain: None })));
+    send(reply, result.map(|value| Ran { value, uncertain: None })).await;
     if decided.is_none() {
         let commit = through(&mut claim, &op).await;
         tracing::info!(

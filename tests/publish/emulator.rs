@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::proxy::{Proxy, Speech};
 use crate::pubsub::PubSub;
+use crate::report;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -59,6 +60,7 @@ async fn data_attributes_and_ordering_key_arrive_under_the_id_that_was_answered(
     assert_eq!(pulled["attributes"], serde_json::json!({ "po_id": "PO-1", "task-type": "charge" }));
     assert_eq!(pulled["orderingKey"], "customer-7");
     assert_eq!(pulled["messageId"], *id);
+    report::test("pubsub-emulator", "data_attributes_and_ordering_key_arrive_under_the_id_that_was_answered");
 }
 
 #[tokio::test]
@@ -73,6 +75,7 @@ async fn bytes_that_are_no_text_and_attributes_without_data_arrive() {
     pulled.sort_by_key(|message| message.get("data").is_some());
     assert_eq!(pulled[0]["attributes"]["only"], "this");
     assert_eq!(pulled[1]["data"], "AP/+Cg==");
+    report::test("pubsub-emulator", "bytes_that_are_no_text_and_attributes_without_data_arrive");
 }
 
 #[tokio::test]
@@ -81,6 +84,7 @@ async fn a_topic_that_is_not_there_is_refused() {
     let elsewhere = site.pubsub.resource("topics", "elsewhere");
     let error = CloudPubSub::from_env().unwrap().publish(&elsewhere, &ordered("x")).await.unwrap_err();
     assert!(matches!(error, PublishError::Refused { .. }), "{error:?}");
+    report::test("pubsub-emulator", "a_topic_that_is_not_there_is_refused");
 }
 
 /// The subscription is ordered, so that a copy would stand between the two.
@@ -97,6 +101,7 @@ async fn an_answer_that_is_lost_leaves_one_message_and_the_key_goes_on() {
 
     let pulled = site.pulled(2).await;
     assert_eq!([data(&pulled[0]), data(&pulled[1])], ["lost-answer", "next"]);
+    report::test("pubsub-emulator", "an_answer_that_is_lost_leaves_one_message_and_the_key_goes_on");
 }
 
 #[tokio::test]
@@ -114,6 +119,10 @@ async fn a_request_that_is_lost_leaves_no_message_and_is_not_sent_again_by_itsel
 
     let pulled = site.pulled(2).await;
     assert_eq!([data(&pulled[0]), data(&pulled[1])], ["first", "next"]);
+    report::test(
+        "pubsub-emulator",
+        "a_request_that_is_lost_leaves_no_message_and_is_not_sent_again_by_itself",
+    );
 }
 
 #[tokio::test]
@@ -135,4 +144,5 @@ async fn many_at_once_share_one_connection_and_each_is_a_message_of_its_own() {
     pulled.sort();
     assert_eq!(ids, pulled);
     assert_eq!(proxy.connections(), 1);
+    report::test("pubsub-emulator", "many_at_once_share_one_connection_and_each_is_a_message_of_its_own");
 }

@@ -19,11 +19,11 @@ use crate::log::Log;
 use crate::world::{Runs, World, app, message, push};
 
 /// A service on a real socket, for as long as it lives.
-struct Served(std::net::SocketAddr, JoinHandle<()>);
+pub(crate) struct Served(std::net::SocketAddr, JoinHandle<()>);
 
 impl Served {
     /// Serves it. The second value is told of each request whose future has ended, also by a hang-up.
-    async fn of(app: Router) -> (Self, Arc<Notify>) {
+    pub(crate) async fn of(app: Router) -> (Self, Arc<Notify>) {
         let ended = Arc::new(Notify::new());
         let tell = ended.clone();
         let app = app.layer(from_fn(move |request: Request, next: Next| {
@@ -40,7 +40,7 @@ impl Served {
     }
 
     /// Sends a push and does not wait for its answer.
-    async fn send(&self, body: &serde_json::Value) -> TcpStream {
+    pub(crate) async fn send(&self, body: &serde_json::Value) -> TcpStream {
         let mut stream = TcpStream::connect(self.0).await.unwrap();
         let body = json!({ "message": body }).to_string();
         let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -65,7 +65,7 @@ impl Drop for Served {
 }
 
 /// Waits for a condition, for as long as any test may take.
-async fn until<F: Future<Output = bool>>(mut met: impl FnMut() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(mut met: impl FnMut() -> F) {
     let wait = async {
         while !met().await {
             tokio::time::sleep(Duration::from_millis(5)).await;

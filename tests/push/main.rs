@@ -11,6 +11,7 @@ mod alone;
 mod at_most_once;
 mod bodies;
 mod callers;
+mod follow;
 mod handlers;
 mod hooks;
 mod keys;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 /// The memory store behind one that makes faults to order.
+#[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) memory: Arc<Memory>,
     pub(crate) chaos: Arc<Chaos>,
