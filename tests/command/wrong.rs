@@ -48,14 +48,12 @@ fn a_store_that_does_not_answer_is_code_2_with_every_cause_and_without_the_passw
         "postgres://u:pa55w0rd@127.0.0.1:1/db",
         "mysql://u:pa55w0rd@127.0.0.1:1/db",
     ] {
-        for arguments in [&["keys", "get", "orders", "po-1"][..], &["keys", "list", "--json"]] {
-            let ran = run_with(arguments, &[("PUSHONCE_STORE", url.to_owned())], b"");
-            refused(&ran, "the store cannot be reached");
-            if url.starts_with("redis") {
-                assert!(ran.err.contains("Connection refused"), "{}", ran.err);
-            }
-            assert!(!ran.err.contains("pa55w0rd"), "{}", ran.err);
+        let ran = run_with(&["keys", "list", "--json"], &[("PUSHONCE_STORE", url.to_owned())], b"");
+        refused(&ran, "the store cannot be reached");
+        if url.starts_with("redis") {
+            assert_eq!(ran.err.matches("Connection refused").count(), 1, "{}", ran.err);
         }
+        assert!(!ran.err.contains("pa55w0rd"), "{}", ran.err);
     }
 }
 

@@ -79,7 +79,11 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        line = format!("{line}: {cause}");
+        let cause_text = cause.to_string();
+        // Drivers repeat what they wrap.
+        if !line.contains(&cause_text) {
+            line = format!("{line}: {cause_text}");
+        }
         source = cause.source();
     }
     plain(&line)

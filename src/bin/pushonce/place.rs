@@ -18,6 +18,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// How long one call may take. Stores have limits of their own; this is for one that has none.
 const CALL: Duration = Duration::from_secs(60);
 
+/// How long what is still to be settled is waited for. Later it heals by lapse.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// Which store, and how it is told.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
@@ -107,8 +110,12 @@ pub(crate) async fn again<T>(mut call: impl AsyncFnMut() -> Result<T, StoreError
 /// of stdout takes its time.
 pub(crate) fn run(command: impl Future<Output = Result<Answer, Failed>>) -> Result<Answer, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let answered = runtime.block_on(command);
-    // Nothing of what was asked for is still under way.
+    let answered = runtime.block_on(async {
+        let answered = command.await;
+        // What a store did not take in time (a turn that is to be given back) is tried on.
+        let _ = pushonce::drain(SETTLE).await;
+        answered
+    });
     runtime.shutdown_background();
     answered
 }

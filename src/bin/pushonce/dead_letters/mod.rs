@@ -1,5 +1,6 @@
 //! `pushonce dead-letters`: those that a receiver keeps, listed, shown, sent again and discarded.
 
+mod became;
 mod redrive;
 mod show;
 mod told;

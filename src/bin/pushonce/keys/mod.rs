@@ -1,23 +1,19 @@
 //! `pushonce keys`: how keys stand, setting one free, and collecting what has expired.
 
+mod list;
 mod purge;
 mod stands;
 
 use clap::{Args, Subcommand};
-use pushonce::maintain::{Force, Inspected, Reset, inspect, reset};
-use pushonce::store::record::State;
-use pushonce::store::{Filter, Found};
+use pushonce::maintain::{Force, Reset, inspect, reset};
 use pushonce::{IntoKey as _, Key};
 use serde_json::json;
 
 use self::stands::Stands;
-use crate::list::{Limit, Listed, list};
-use crate::output::{answer, chain, length, plain};
+use crate::list::Limit;
+use crate::output::{answer, length, plain};
 use crate::place::Place;
 use crate::{Answer, Failed};
-
-/// What the consumers of the library's own begin with.
-const OWN: &str = "pushonce-";
 
 /// Looks at keys, sets one free, and collects what has expired.
 #[derive(Debug, Args)]
@@ -50,7 +46,7 @@ enum Command {
     /// Shows how a key stands; exit code 1 where nothing does
     Get(Named),
     /// Lists keys, in the store's own order
-    List(List),
+    List(list::List),
     /// Sets a key free: its work will run again
     ///
     /// The record stays, released: its fence keeps rising, and whoever held the key can record nothing more.
@@ -84,37 +80,11 @@ struct Free {
     force: bool,
 }
 
-#[derive(Debug, Args)]
-struct List {
-    /// Only the keys of this handler
-    #[arg(long, value_name = "NAME")]
-    consumer: Option<String>,
-    /// Only keys whose text begins with this
-    #[arg(long, value_name = "TEXT")]
-    prefix: Option<String>,
-    /// Only keys in this state, as their records have it
-    #[arg(long, value_enum)]
-    state: Option<In>,
-    #[command(flatten)]
-    limit: Limit,
-    /// Also the library's own records (consumers that begin with `pushonce-`): tasks, dead letters, the
-    /// ledger of uncertain keys
-    #[arg(long)]
-    all: bool,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum In {
-    Claimed,
-    Released,
-    Done,
-}
-
 impl Keys {
     pub(crate) async fn run(&self) -> Result<Answer, Failed> {
         match &self.command {
             Command::Get(named) => self.get(&named.key()?).await,
-            Command::List(wanted) => self.list(wanted).await,
+            Command::List(list) => list.run(&self.place).await,
             Command::Reset(free) => self.reset(&free.named.key()?, free.force).await,
             Command::Purge(limit) => purge::purge(&self.place, limit).await,
         }
@@ -128,17 +98,6 @@ impl Keys {
             None => format!("Nothing stands under {}.\n", plain(&key.to_string())),
         };
         answer(self.place.json, &stands, text, stands.is_none())
-    }
-
-    async fn list(&self, wanted: &List) -> Result<Answer, Failed> {
-        let store = self.place.open()?;
-        let filter = wanted.filter();
-        list(self.place.json, &wanted.limit, async |page| {
-            let listing = store.list(&filter, page).await?;
-            let taken = listing.found.into_iter().filter(|found| wanted.takes(&found.key));
-            Ok(Listed { rows: taken.map(row).collect(), next: listing.next })
-        })
-        .await
     }
 
     async fn reset(&self, key: &Key, force: bool) -> Result<Answer, Failed> {
@@ -170,44 +129,5 @@ impl Keys {
 impl Named {
     fn key(&self) -> Result<Key, Failed> {
         Ok((&self.consumer, &self.key).into_key()?)
-    }
-}
-
-impl List {
-    fn filter(&self) -> Filter {
-        let state = self.state.map(|state| match state {
-            In::Claimed => State::Claimed,
-            In::Released => State::Released,
-            In::Done => State::Done,
-        });
-        // Without a consumer no store can tell by a prefix.
-        let prefix = self.consumer.as_ref().map(|consumer| {
-            let text = self.prefix.as_deref().unwrap_or_default();
-            format!("{consumer}:{text}")
-        });
-        Filter { prefix: prefix.unwrap_or_default(), state }
-    }
-
-    /// What the store's filter cannot say.
-    fn takes(&self, shown: &str) -> bool {
-        let (consumer, text) = parts(shown);
-        (self.all
-            || !consumer.starts_with(OWN)
-            || self.consumer.as_ref().is_some_and(|named| named.starts_with(OWN)))
-            && self.consumer.as_ref().is_none_or(|named| named == consumer)
-            && self.prefix.as_ref().is_none_or(|prefix| text.starts_with(prefix))
-    }
-}
-
-/// Consumer and text. No consumer has a colon.
-fn parts(shown: &str) -> (&str, &str) {
-    shown.split_once(':').unwrap_or(("", shown))
-}
-
-fn row(found: Found) -> Result<Stands, String> {
-    let (consumer, text) = parts(&found.key);
-    match found.stored {
-        Ok(stored) => Ok(Stands::of(consumer, text, &Inspected::from(stored))),
-        Err(error) => Err(format!("{}: {}", found.key, chain(&error))),
     }
 }
