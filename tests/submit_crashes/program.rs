@@ -84,15 +84,16 @@ async fn play(role: &str) {
     let store = store::connect(&told("PUSHONCE_STORE")).unwrap();
     let store: Arc<dyn Store> = Arc::new(UpTo(point, store));
     let supplier = work::address(&told(SUPPLIER));
-    let publisher: Arc<dyn Publisher> = match role {
-        "worker" => {
-            let listener = tokio::net::TcpListener::bind(client::local(0)).await.unwrap();
-            println!("{LISTENING}{}", listener.local_addr().unwrap().port());
-            let serving = pushonce::serve(work::worker(store, supplier)).listener(listener);
-            return serving.until(std::future::pending()).await.unwrap();
-        }
-        "producer" => Arc::new(CloudPubSub::from_env().unwrap()),
-        _ => Arc::new(Topic(supplier)),
+    if role == "worker" {
+        let listener = tokio::net::TcpListener::bind(client::local(0)).await.unwrap();
+        println!("{LISTENING}{}", listener.local_addr().unwrap().port());
+        let serving = pushonce::serve(work::worker(store, supplier)).listener(listener);
+        return serving.until(std::future::pending()).await.unwrap();
+    }
+    let publisher: Arc<dyn Publisher> = if role == "producer" {
+        Arc::new(CloudPubSub::from_env().unwrap())
+    } else {
+        Arc::new(Topic(supplier))
     };
     let publisher: Arc<dyn Publisher> = Arc::new(UpTo(point, publisher));
     loop {

@@ -1,6 +1,6 @@
 //! What came of all rounds, for each store and point, as a table.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Mutex;
 
 use crate::point::Point;
@@ -78,38 +78,21 @@ impl Row {
     }
 }
 
+const COUNTED: [&str; 8] =
+    ["rounds", "reached", "ids per key", "409s early", "409s late", "published", "runs", "effects"];
+
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<20} {:<18} {:>6} {:>7} {:>11} {:>10} {:>10} {:>9} {:>5} {:>7}",
-            "store",
-            "killed",
-            "rounds",
-            "reached",
-            "ids per key",
-            "409 before",
-            "409 after",
-            "published",
-            "runs",
-            "effects"
-        )?;
+        writeln!(f, "{:<20}{:<18}  {}", "store", "killed", COUNTED.join("  "))?;
         for row in self.0.lock().unwrap().iter() {
-            writeln!(
-                f,
-                "{:<20} {:<18} {:>6} {:>7} {:>11} {:>10} {:>10} {:>9} {:>5} {:>7}",
-                row.store,
-                row.point,
-                row.rounds,
-                row.reached,
-                row.ids,
-                row.early,
-                row.late,
-                row.published,
-                row.runs,
-                row.effects
-            )?;
+            write!(f, "{:<20}{:<18}", row.store, row.point)?;
+            let counts =
+                [row.rounds, row.reached, row.ids, row.early, row.late, row.published, row.runs, row.effects];
+            for (count, name) in counts.into_iter().zip(COUNTED) {
+                write!(f, "  {count:>width$}", width = name.len())?;
+            }
+            writeln!(f)?;
         }
-        f.write_char('\n')
+        Ok(())
     }
 }
