@@ -59,6 +59,12 @@ impl PubSub {
         self.call(Method::PUT, &self.path("subscriptions", name), Some(&subscription)).await;
     }
 
+    /// The same, in the order of the ordering key.
+    pub(crate) async fn pull_in_order_from(&self, name: &str, topic: &str) {
+        let subscription = json!({ "topic": self.resource("topics", topic), "enableMessageOrdering": true });
+        self.call(Method::PUT, &self.path("subscriptions", name), Some(&subscription)).await;
+    }
+
     /// Publishes one message and gives its id.
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> String {
         let path = format!("{}:publish", self.path("topics", topic));
@@ -90,7 +96,8 @@ impl PubSub {
         self.call(Method::DELETE, &self.path("subscriptions", subscription), None).await;
     }
 
-    fn resource(&self, kind: &str, name: &str) -> String {
+    /// The full name of a topic or a subscription.
+    pub(crate) fn resource(&self, kind: &str, name: &str) -> String {
         format!("projects/{PROJECT}/{kind}/{}", self.name(name))
     }
 

@@ -81,6 +81,11 @@ impl Id {
     pub const fn from_bits(bits: u128) -> Self {
         Self(bits)
     }
+
+    #[cfg(feature = "submit")]
+    pub(crate) const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
 }
 
 impl fmt::Display for Id {

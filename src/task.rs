@@ -19,11 +19,13 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument as _, Span};
 
+/// How much work may go on without its caller. Over it nothing new is admitted.
+const DETACHED_LIMIT: usize = 1024;
+
 static TASKS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 static CANCEL: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DRAINING: AtomicBool = AtomicBool::new(false);
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-static UPKEEP: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+static STOPPING: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 static DETACHED: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a future to its end, whoever hangs up, and counts it until then.
@@ -40,7 +42,7 @@ where
 pub(crate) fn upkeep(work: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(spawn(async move {
         tokio::select! {
-            () = UPKEEP.cancelled() => {}
+            () = stopping() => {}
             () = work => {}
         }
     }))
@@ -125,14 +127,20 @@ pub(crate) fn draining() -> bool {
     DRAINING.load(Ordering::Acquire)
 }
 
+/// Ends when the process begins to shut down: for what need not be done by this process.
+pub(crate) async fn stopping() {
+    STOPPING.cancelled().await;
+}
+
 /// Ends when the work in flight has to stop. Settling goes on.
 pub(crate) async fn cancelled() {
     CANCEL.cancelled().await;
 }
 
-/// How much work goes on without its caller, which has gone or has its answer.
-pub(crate) fn detached() -> usize {
-    DETACHED.load(Ordering::Relaxed)
+/// Whether so much work goes on without its caller, which has gone or has its answer, that nothing new
+/// is admitted.
+pub(crate) fn crowded() -> bool {
+    DETACHED.load(Ordering::Relaxed) >= DETACHED_LIMIT
 }
 
 /// Counts work without a caller, for as long as it lives.
@@ -170,8 +178,7 @@ pub struct Drained {
 /// process guards nothing any more.
 pub async fn drain(limit: Duration) -> Drained {
     DRAINING.store(true, Ordering::Release);
-    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-    UPKEEP.cancel();
+    STOPPING.cancel();
     TASKS.close();
     // The last part of the limit belongs to the settling of what was cancelled.
     let reserve = (limit / 4).min(Duration::from_secs(1));

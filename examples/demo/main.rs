@@ -1,6 +1,7 @@
 //! Real-shaped pushes at two instances of a service that charges cards, and what came of each.
 //!
-//! `cargo run --example demo`: no Google, no database, nothing to set up. The instances share one
+//! `cargo run --example demo`: no Google, no database, nothing to set up; with `--features submit` tasks
+//! are submitted too. The instances share one
 //! store in memory, as two containers would share a database, and are spoken to over HTTP. Every
 //! line is made from the answer that came back and from what the store says then. If anything is not
 //! as promised the line says so, and the demo ends with code 1.
@@ -8,6 +9,8 @@
 mod page;
 mod push;
 mod shop;
+#[cfg(feature = "submit")]
+mod submission;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -72,6 +75,8 @@ impl Demo {
         self.failure().await?;
         self.crash().await?;
         self.poison().await?;
+        #[cfg(feature = "submit")]
+        submission::scene(&mut self.page, &self.sender, &self.store).await?;
         Ok(self.summary(began.elapsed()))
     }
 

@@ -65,6 +65,20 @@ impl Page {
         self.promise(promised, "this answer");
     }
 
+    /// A submission, whose task or refusal is in its answer's body.
+    #[cfg(feature = "submit")]
+    pub(crate) fn submission(&mut self, sent: &str, answer: &Answer, promised: bool) {
+        let [task, state, code] =
+            ["task_id", "state", "code"].map(|member| crate::submission::told(answer, member));
+        let status = answer.status().map_or("no answer".to_owned(), |status| status.as_u16().to_string());
+        let colour = if code.is_empty() { GREEN } else { YELLOW };
+        let status = self.painted(colour, &format!("{status:<19}"));
+        // Of an id that begins with its time, what tells it from others.
+        let of = task.rsplit('-').next().filter(|end| !end.is_empty()).map(|end| format!(": task ..{end}"));
+        say!("   -  {sent:<39}{status}{code}{state}{}", of.unwrap_or_default());
+        self.promise(promised, "this answer");
+    }
+
     /// Says so where something is not as promised.
     pub(crate) fn promise(&mut self, kept: bool, what: &str) {
         if !kept {
@@ -104,6 +118,9 @@ impl Page {
         say!(
             "  service dropped it. PO-1005 and what was refused were never acked: nothing is lost in silence."
         );
+        if cfg!(not(feature = "submit")) {
+            say!("\n  The producer's side is one more scene: cargo run --example demo --features submit");
+        }
         say!("\n  {}", self.painted(GREEN, "All as promised."));
         true
     }

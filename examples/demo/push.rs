@@ -7,12 +7,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
-use http::{HeaderMap, Request, StatusCode, Uri};
-use http_body_util::Full;
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use pushonce::Outcome;
 use serde_json::{Value, json};
+
+use crate::BoxError;
 
 /// A published message.
 pub(crate) struct Message {
@@ -70,11 +72,11 @@ pub(crate) fn no_envelope(text: &'static str) -> Bytes {
 }
 
 /// What came back, if anything did.
-pub(crate) struct Answer(Option<(StatusCode, HeaderMap)>);
+pub(crate) struct Answer(Option<Response<Bytes>>);
 
 impl Answer {
     pub(crate) fn status(&self) -> Option<StatusCode> {
-        self.0.as_ref().map(|(status, _)| *status)
+        self.0.as_ref().map(Response::status)
     }
 
     pub(crate) fn outcome(&self) -> Option<Outcome> {
@@ -85,13 +87,18 @@ impl Answer {
         self.header("retry-after")?.parse().ok().map(Duration::from_secs)
     }
 
+    #[cfg(feature = "submit")]
+    pub(crate) fn body(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |answer| answer.body())
+    }
+
     /// Whether the connection broke before an answer came.
     pub(crate) fn died(&self) -> bool {
         self.0.is_none()
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.0.as_ref()?.1.get(name)?.to_str().ok()
+        self.0.as_ref()?.headers().get(name)?.to_str().ok()
     }
 }
 
@@ -112,8 +119,15 @@ impl Sender {
             let headers = request.headers_mut();
             headers.insert("content-type", http::HeaderValue::from_static("application/json"));
             headers.insert("user-agent", http::HeaderValue::from_static("APIs-Google"));
-            let answer = client.request(request).await;
-            Answer(answer.ok().map(|answer| (answer.status(), answer.headers().clone())))
+            Answer(answered(client, request).await.ok())
         }
     }
+}
+
+async fn answered(
+    client: Client<HttpConnector, Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Bytes>, BoxError> {
+    let (parts, body) = client.request(request).await?.into_parts();
+    Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
 }

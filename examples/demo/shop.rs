@@ -25,7 +25,7 @@ const CONSUMER: &str = "charges";
 const WORK: Duration = Duration::from_millis(400);
 
 #[derive(Deserialize)]
-struct Order {
+pub(crate) struct Order {
     po_id: String,
     amount: String,
 }
@@ -127,7 +127,7 @@ struct Call {
 }
 
 impl Cards {
-    fn charge(&self, effect: &str, order: &Order) -> Result<(), BoxError> {
+    pub(crate) fn charge(&self, effect: &str, order: &Order) -> Result<(), BoxError> {
         if self.down.load(Ordering::SeqCst) {
             return Err("the card service is down".into());
         }

@@ -1,8 +1,10 @@
-//! A record that is looked at, changed and swapped, until it is: for entries that no claim holds while work runs.
+//! A record that is looked at, changed and swapped, until it is: for records that no claim holds while work runs.
+
+use std::time::Duration;
 
 use super::machine::Stamp;
 use super::{Place, TRIES, pause};
-use crate::store::record::Record;
+use crate::store::record::{Id, Record};
 use crate::store::{Standing, StoreError, Stored, Swap};
 
 /// What is taken to stand before the store was asked.
@@ -38,46 +40,45 @@ pub(crate) struct Amended<T> {
 
 impl Place {
     /// Decides on what stands, and swaps, until a decision is written or nothing is to be. A write whose
-    /// answer was lost is known again by its token; one that was overwritten since is decided anew, so
-    /// `decide` has to know its own by something that later writers keep.
+    /// answer was lost is known again by its token; one that was overwritten since, or that lands later,
+    /// is decided anew, so `decide` has to know its own by something that later writers keep.
     ///
     /// # Errors
-    /// [`StoreError`], of the store after some tries, or of `decide`. Where it may have written, so may this.
+    /// [`StoreError`], of the store after some tries, or of `decide`. One that may pass says whether any
+    /// of the writes may have landed, or may land later.
     pub(crate) async fn amend<T>(
         &self,
         first: First,
         mut decide: impl FnMut(Option<&Stored>, Stamp) -> Result<Amend<T>, StoreError>,
     ) -> Result<Amended<T>, StoreError> {
         let mut read = false;
-        let mut failed = None;
+        let mut faults = Faults::default();
         let mut standing = match first {
-            First::Nothing => Ok(None),
-            First::Is(stored) => Ok(Some(stored)),
-            First::Unread => Err(Standing::Unknown),
+            First::Nothing => Standing::Absent,
+            First::Is(stored) => Standing::Is(Box::new(stored)),
+            First::Unread => Standing::Unknown,
         };
-        // The last write whose answer was lost, with what it was to say.
-        let mut unanswered: Option<(Record, T)> = None;
-        for tries in 0..TRIES {
-            if tries > 0 {
-                pause(tries - 1).await;
-            }
+        // The write whose answer was lost, by its token, with what it was to say.
+        let mut unanswered: Option<(Id, T)> = None;
+        for tries in 0..=TRIES {
             let stands = match standing {
-                Ok(stands) => stands,
-                Err(_) => {
+                Standing::Is(stored) => Some(*stored),
+                Standing::Absent => None,
+                Standing::Unknown => {
                     read = true;
                     match self.read().await {
                         Ok(stands) => stands,
-                        Err(error) if error.is_transient() => {
-                            failed = Some(error);
-                            standing = Err(Standing::Unknown);
+                        Err(error) => {
+                            faults.keep(error)?;
+                            standing = Standing::Unknown;
+                            pause(tries).await;
                             continue;
                         }
-                        Err(error) => return Err(error),
                     }
                 }
             };
-            if let Some((sent, value)) = unanswered.take()
-                && stands.as_ref().is_some_and(|stored| stored.record.token == sent.token)
+            if let Some((token, value)) = unanswered.take()
+                && stands.as_ref().is_some_and(|stored| stored.record.token == token)
             {
                 return Ok(Amended { value, stands, read });
             }
@@ -85,26 +86,64 @@ impl Place {
                 Amend::Leave(value) => return Ok(Amended { value, stands, read }),
                 Amend::Write(next, value) => (next, value),
             };
+            // The last look finds what the last write has done, and writes nothing more.
+            if tries == TRIES {
+                break;
+            }
             standing = match self.swap(stands.as_ref().map(|stored| &stored.version), &next).await {
                 Ok(Swap::Written(version)) => {
-                    let stands = Some(Stored { record: *next, version, age: std::time::Duration::ZERO });
+                    let stands = Some(Stored { record: *next, version, age: Duration::ZERO });
                     return Ok(Amended { value, stands, read });
                 }
-                Ok(Swap::Lost(Standing::Is(stored))) => Ok(Some(*stored)),
-                Ok(Swap::Lost(Standing::Absent)) => Ok(None),
-                Ok(Swap::Lost(unknown @ Standing::Unknown)) => Err(unknown),
-                Err(error) if error.is_transient() => {
-                    unanswered = error.may_have_written().then_some((*next, value));
-                    failed = Some(error);
-                    Err(Standing::Unknown)
+                Ok(Swap::Lost(lost)) => {
+                    // Whoever loses once has only met what stands.
+                    if tries > 0 {
+                        pause(tries).await;
+                    }
+                    lost
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    if error.may_have_written() {
+                        unanswered = Some((next.token, value));
+                    }
+                    faults.keep(error)?;
+                    pause(tries).await;
+                    Standing::Unknown
+                }
             };
         }
-        // A write may stand although the last read failed.
-        match failed {
-            Some(error) if unanswered.is_none() || error.may_have_written() => Err(error),
-            _ => Err(StoreError::unanswered(format!("not written for sure in {TRIES} tries"))),
+        Err(faults.over())
+    }
+}
+
+/// The faults that were met, for the error in which they may end.
+#[derive(Debug, Default)]
+struct Faults {
+    /// Whether a write may have landed, or may land later.
+    may_have_written: bool,
+    last: Option<StoreError>,
+}
+
+impl Faults {
+    /// Keeps a fault that may pass, and gives back one that will not.
+    fn keep(&mut self, fault: StoreError) -> Result<(), StoreError> {
+        if !fault.is_transient() {
+            return Err(fault);
+        }
+        self.may_have_written |= fault.may_have_written();
+        self.last = Some(fault);
+        Ok(())
+    }
+
+    fn over(self) -> StoreError {
+        match self.last {
+            None => StoreError::unavailable(format!("others wrote it first, {TRIES} times")),
+            Some(last) if last.may_have_written() || !self.may_have_written => last,
+            Some(last) => StoreError::Unavailable {
+                what: "an earlier try may have been written".to_owned(),
+                may_have_written: true,
+                source: Some(last.into()),
+            },
         }
     }
 }

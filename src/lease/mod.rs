@@ -19,6 +19,7 @@ mod operator;
 pub mod planted;
 #[cfg(not(feature = "contract"))]
 pub(crate) mod planted;
+mod rejected;
 mod settle;
 mod status;
 mod undo;
@@ -44,6 +45,7 @@ pub use self::ledger::{How, Settled, Uncertain, UncertainPage, Why, uncertain};
 pub use self::machine::Force;
 pub(crate) use self::machine::{Ask, Commit, Note, Op, Stamp, higher};
 pub use self::operator::{Inspected, Reset, inspect, reset};
+pub(crate) use self::rejected::Freed;
 pub use self::status::Status;
 pub(crate) use self::undo::room as undo_room;
 use crate::key::Key;

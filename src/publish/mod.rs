@@ -3,6 +3,7 @@
 #[cfg(feature = "publish")]
 mod cloud;
 mod in_process;
+mod limits;
 
 use std::collections::BTreeMap;
 use std::fmt;

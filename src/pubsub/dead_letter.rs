@@ -16,3 +16,21 @@ pub(crate) const CONSUMER: &str = "pushonce-dead-letter-consumer";
 pub(crate) const KEY: &str = "pushonce-dead-letter-key";
 /// The message's id where it came from.
 pub(crate) const SOURCE_MESSAGE_ID: &str = "pushonce-source-message-id";
+/// Beside a message that was sent again: its id where it came from, or that of its dead letter.
+pub(crate) const REDRIVEN_FROM: &str = "pushonce-redriven-from";
+
+/// Whether an attribute was set for the dead letter, and is none of the message's own. An unwrapped push
+/// loses the case of names.
+pub(crate) fn is_of_dead_letter(name: &str) -> bool {
+    const SET: [&str; 8] = [
+        DELIVERY_COUNT,
+        SUBSCRIPTION,
+        SUBSCRIPTION_PROJECT,
+        PUBLISH_TIME,
+        REASON,
+        CONSUMER,
+        KEY,
+        SOURCE_MESSAGE_ID,
+    ];
+    SET.iter().any(|set| name.eq_ignore_ascii_case(set))
+}

@@ -33,9 +33,10 @@ pub mod sql;
     feature = "postgres",
     feature = "mysql",
     feature = "bucket-s3",
-    feature = "bucket-gcs"
+    feature = "bucket-gcs",
+    feature = "publish"
 ))]
-mod tls;
+pub(crate) mod tls;
 
 use std::fmt;
 use std::future::Future;

@@ -8,10 +8,16 @@ use sha2::{Digest as _, Sha256};
 use super::InvalidSubmission;
 use crate::key::hex;
 
+/// As deep as arrays and objects may be nested: what `serde_json` itself reads.
+const DEEPEST: usize = 128;
+
 /// The digest of a JSON text, as `sha256:` and hex. Members are sorted, white space is dropped, strings
 /// are compared by what they say and numbers by their exact decimal value: `1.0` is `1`, and two integers
 /// of nineteen digits stay distinct.
 pub(super) fn json(text: &str) -> Result<String, InvalidSubmission> {
+    if is_too_deep(text) {
+        return Err(InvalidSubmission::Input { what: format!("it is nested more than {DEEPEST} deep") });
+    }
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| no_json(&error))?;
     let mut canonical = String::with_capacity(text.len());
     write(raw, &mut canonical).map_err(|error| no_json(&error))?;
@@ -26,6 +32,34 @@ pub(super) fn bytes(bytes: &[u8]) -> String {
 fn digest(kind: &str, bytes: &[u8]) -> String {
     let hash = Sha256::new().chain_update(kind).chain_update(":").chain_update(bytes);
     format!("sha256:{}", hex(&hash.finalize()))
+}
+
+/// Whether a text is nested too deeply to be taken apart: each level is a call, and the stack ends.
+fn is_too_deep(json: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return true;
+        }
+    }
+    false
+}
+
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
 }
 
 fn no_json(error: &serde_json::Error) -> InvalidSubmission {
@@ -111,6 +145,24 @@ mod tests {
             ("1e99999999999999999999", "1e99999999999999999998"),
         ] {
             assert_ne!(json(one).unwrap(), json(other).unwrap(), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_without_end_is_refused() {
+        let nested = |depth| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(json(&nested(DEEPEST)).is_ok());
+        for text in [nested(DEEPEST + 1), nested(1_000_000), "[{\"a\":".repeat(65), "[".repeat(129)] {
+            assert!(matches!(json(&text), Err(InvalidSubmission::Input { what }) if what.contains("128")));
+        }
+        // Side by side, and in strings, they are not nested.
+        for text in ["[[],".repeat(99) + "1" + &"]".repeat(99), format!("[{}1]", "[],".repeat(999))] {
+            assert!(json(&text).is_ok());
+        }
+        for quoted in
+            ["[".repeat(999), format!("\\\"{}", "[".repeat(999)), format!("\\\\\",\"{}", "[".repeat(999))]
+        {
+            assert!(json(&format!("[\"{quoted}\"]")).is_ok(), "{quoted:.9}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{InvalidSubmission, Overload, TaskId};
+use super::{InvalidSubmission, InvalidSubmitter, Overload, TaskId};
 use crate::publish::PublishError;
 use crate::store::StoreError;
 
@@ -24,11 +24,16 @@ pub enum SubmitError {
     /// The submission cannot be; nothing was recorded or published. 400.
     #[error(transparent)]
     Invalid(#[from] InvalidSubmission),
+    /// The submitter cannot work as it was built; nothing was recorded or published. Mend the program, and
+    /// build it with [`checked`](super::Submitter::checked). 500.
+    #[error(transparent)]
+    Submitter(#[from] InvalidSubmitter),
     /// The back-pressure hook turned it away; nothing was recorded or published. Submit again later.
     #[error("turned away for now: too much is waiting")]
     Overloaded(Overload),
     /// The message was not published, or nobody knows whether it was. With a key: submit again with the
-    /// same key, which gives this task, at once. Without one: the task may run. 503.
+    /// same key, which gives this task, at once. Without one: the task may run, and another submission is
+    /// another task; the record of this one says processing until it does, or its time is over. 503.
     #[error("task {task_id} is not known to be published")]
     Publish {
         /// The task.
@@ -39,7 +44,8 @@ pub enum SubmitError {
         #[source]
         source: PublishError,
     },
-    /// The store failed; nothing was published. Submit again with the same key. 503.
+    /// The store failed, or too much of this process goes on without its caller; nothing was published.
+    /// Submit again, with the same key if there is one. 503.
     #[error("the submission could not be recorded")]
     Store(#[from] StoreError),
 }

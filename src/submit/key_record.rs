@@ -1,18 +1,19 @@
 //! The record of an idempotency key: which task it names, of which input, and how far it came.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Task, TaskId, TaskState, Why, task_record};
-use crate::key::{Consumer, InvalidKey, Key, hex, join};
-use crate::lease::{Amend, Stamp, Status, higher};
+use super::{SubmitError, Task, TaskId, TaskState, Why, task_record};
+use crate::key::{hex, join};
+use crate::lease::{Amend, Place, Stamp, Status, higher};
 use crate::random::Id;
 use crate::store::record::{Record, State, Verb};
-use crate::store::{StoreError, Stored};
+use crate::store::{Store, StoreError, Stored};
+use crate::time::Clock;
 
 /// What the record says. A part of the format: names are never changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,9 +38,14 @@ pub(super) struct KeyRecord {
     pub(super) expires_at: DateTime<Utc>,
 }
 
-/// The key in the store. Scope and key are joined so that `a` + `b:c` and `a:b` + `c` differ.
-pub(super) fn place_of(scope: &str, key: &str) -> Result<Key, InvalidKey> {
-    Key::new(Consumer::reserved("idempotency"), joined(scope, key))
+/// Where the record of a key is kept. Scope and key are joined so that `a` + `b:c` and `a:b` + `c` differ.
+pub(super) fn place(
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    scope: &str,
+    key: &str,
+) -> Result<Place, StoreError> {
+    task_record::place_of("idempotency", joined(scope, key), store, clock)
 }
 
 fn joined(scope: &str, key: &str) -> String {
@@ -62,12 +68,10 @@ pub(super) struct Ask {
 pub(super) enum Met {
     /// The key is this submission's, to create the task that it names.
     Mine(KeyRecord),
-    /// Another submission creates the task, and may be alive for this much longer.
-    Creating { task_id: TaskId, left: Duration },
     /// The task was submitted; it is over if its state says so.
     Submitted(KeyRecord),
-    /// The key names a task of another input or type.
-    Conflict,
+    /// Another submission creates the task and may be alive, or the key names a task of another input.
+    Refused(SubmitError),
 }
 
 impl Ask {
@@ -90,15 +94,19 @@ impl Ask {
         if over || self.gone == Some(found.task_id) {
             return self.take(Some(&stored.record), self.new.clone(), stamp);
         }
+        // Before all else that is said of it: "in progress" would invite a retry that can never succeed. // F87
         if (&found.input_hash, &found.task_type) != (&self.new.input_hash, &self.new.task_type) {
-            return Ok(Amend::Leave(Met::Conflict));
+            return Ok(Amend::Leave(Met::Refused(SubmitError::Conflict)));
         }
         match status {
             // Its answer was lost.
             Status::Held { .. } if stored.record.holder == Some(self.me) => {
                 Ok(Amend::Leave(Met::Mine(found)))
             }
-            Status::Held { left } => Ok(Amend::Leave(Met::Creating { task_id: found.task_id, left })),
+            Status::Held { left } => {
+                let busy = SubmitError::InProgress { task_id: found.task_id, retry_after: left };
+                Ok(Amend::Leave(Met::Refused(busy)))
+            }
             // With the same id, since nobody knows whether the message is there already.
             Status::Lapsed | Status::Released => {
                 let taken =
@@ -121,7 +129,7 @@ impl Ask {
             lease: self.creating_lease,
             ttl: self.ttl,
             aged: Duration::ZERO,
-            data: next.data()?,
+            data: task_record::encoded(&next)?,
             ..higher(found, stamp)
         };
         Ok(Amend::Write(Box::new(record.stamped(stamp)), Met::Mine(next)))
@@ -129,19 +137,33 @@ impl Ask {
 }
 
 impl KeyRecord {
+    /// The record of a key that names a new task.
+    pub(super) fn new(task: &Task, input_hash: String, ttl: Duration) -> Self {
+        let scope = task.scope.clone().unwrap_or_default();
+        let key = task.idempotency_key.clone().unwrap_or_default();
+        Self {
+            key_hash: format!("sha256:{}", hex(&Sha256::digest(joined(&scope, &key)))),
+            key,
+            scope,
+            task_id: task.task_id,
+            task_key: task_record::object(task.task_id),
+            task_type: task.task_type.clone(),
+            input_hash,
+            state: TaskState::Creating,
+            why: None,
+            queue: task.queue.clone(),
+            tenant: task.tenant.clone(),
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+            expires_at: task.created_at + ttl,
+        }
+    }
+
     /// What the record holds.
     pub(super) fn of(record: &Record) -> Result<Self, StoreError> {
         serde_json::from_slice(&record.data).map_err(|error| StoreError::Corrupt {
             what: format!("no record of an idempotency key: {error}"),
         })
-    }
-
-    fn data(&self) -> Result<Bytes, StoreError> {
-        task_record::encoded(self)
-    }
-
-    pub(super) fn hash(scope: &str, key: &str) -> String {
-        format!("sha256:{}", hex(&Sha256::digest(joined(scope, key))))
     }
 
     /// The same in another state. Its window does not slide.
@@ -153,8 +175,13 @@ impl KeyRecord {
     ) -> Result<Record, StoreError> {
         let found =
             Self { state: to, why, updated_at: task_record::time(stamp.now), ..Self::of(&stored.record)? };
-        Ok(Record { state: State::Done, aged: age(stored), data: found.data()?, ..stored.record.clone() }
-            .stamped(stamp))
+        Ok(Record {
+            state: State::Done,
+            aged: age(stored),
+            data: task_record::encoded(&found)?,
+            ..stored.record.clone()
+        }
+        .stamped(stamp))
     }
 
     /// The task, as far as its key's record knows it.

@@ -18,7 +18,10 @@
 mod digest;
 mod engine;
 mod error;
+#[cfg(test)]
+mod golden;
 mod key_record;
+mod message;
 mod names;
 mod routes;
 mod scope;
@@ -30,9 +33,9 @@ mod tasks;
 
 pub use self::error::SubmitError;
 pub use self::names::InvalidSubmission;
-pub use self::routes::routes;
+pub use self::routes::{Denied, Routes, routes};
 pub use self::scope::Scope;
 pub use self::submission::{Overload, Submission, Submitted};
-pub use self::submitter::Submitter;
+pub use self::submitter::{InvalidSubmitter, Submitter};
 pub use self::task::{InvalidTaskId, Task, TaskId, TaskState, Why};
 pub use self::tasks::{Cancelled, Tasks};

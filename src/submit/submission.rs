@@ -1,20 +1,24 @@
 //! `Submission`: one task to be submitted, and what came of it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
-use super::submitter::Submitter;
+use super::submitter::{LONGEST, Submitter};
 use super::{InvalidSubmission, Scope, SubmitError, Task, digest, engine, names};
+use crate::pubsub::Trace;
+use crate::store::StoreError;
+use crate::task::{self, attached};
 
-/// The longest time that anything is kept.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// What Pub/Sub takes of attributes, beside those that are set here.
 const ATTRIBUTES: usize = 90;
 
-/// A task to be submitted. Nothing happens before [`send`](Self::send).
-#[derive(Debug, Clone)]
+/// A task to be submitted. Nothing happens before [`send`](Self::send). `Debug` shows neither its input
+/// nor the values of its attributes.
+#[derive(Clone)]
 #[must_use = "nothing is submitted before `send`"]
 pub struct Submission {
     pub(super) submitter: Submitter,
@@ -145,19 +149,33 @@ impl Submission {
         self
     }
 
-    /// The W3C `traceparent` of whoever submits, for the worker's logs to join.
+    /// The W3C `traceparent` of whoever submits, for the worker's logs to join. What is none is left out.
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
-        self.traceparent = Some(traceparent.into());
+        self.traceparent = Some(traceparent.into()).filter(|text| Trace::from_traceparent(text).is_some());
         self
     }
 
-    /// Submits it.
+    /// Submits it. Dropping this future once it was polled stops nothing: a submission that has begun
+    /// goes on as a tracked task, for which [`drain`](crate::drain) waits, so that a caller who hangs up
+    /// leaves no key behind that keeps his retry out.
     ///
     /// # Errors
     /// [`SubmitError`], which says what to do.
     pub async fn send(self) -> Result<Submitted, SubmitError> {
+        self.submitter.0.checked()?;
         self.checked()?;
-        engine::send(self).await
+        if task::crowded() {
+            let what = "nothing was asked of it: too much work of this process goes on without its caller";
+            return Err(StoreError::unavailable(what).into());
+        }
+        let (reply, answer) = oneshot::channel();
+        let work = async move {
+            // Whoever has hung up finds the same task by his key.
+            let _ = reply.send(engine::send(self).await);
+        };
+        // It answers before it ends, unless the runtime itself goes away.
+        let ended = || Err(StoreError::unanswered("the process is shutting down").into());
+        attached(work, answer).await.unwrap_or_else(ended)
     }
 
     fn checked(&self) -> Result<(), InvalidSubmission> {
@@ -194,5 +212,19 @@ impl Submission {
             return Err(InvalidSubmission::Attribute { name: name.clone(), problem });
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field("task_type", &self.task_type)
+            .field("queue", &self.queue)
+            .field("tenant", &self.tenant)
+            .field("scope", &self.scope)
+            .field("key", &self.key)
+            .field("input_len", &self.payload.len())
+            .field("attributes", &self.attributes.keys())
+            .finish_non_exhaustive()
     }
 }

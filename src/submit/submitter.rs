@@ -8,11 +8,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{InvalidSubmission, Overload, Submission, Tasks};
+use super::{InvalidSubmission, Overload, Submission, Tasks, names};
 use crate::publish::Publisher;
 use crate::store::Store;
 use crate::time::{Clock, system_clock};
 
+/// Stores keep microseconds, and no store answers in less than this.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// The longest time that anything is kept or awaited: a year.
+pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Records submissions in a store and publishes them. A handle: clones share one.
@@ -67,7 +71,9 @@ impl Submitter {
     }
 
     /// How long a submission that is being created keeps others of its key out: after a crash the next
-    /// one takes over. Default 30 seconds. Longer than the store and the publisher take together.
+    /// one takes over, with the same task. Default 30 seconds. Make it longer than the store and the
+    /// publisher take together; a submission that takes longer may see its message published twice,
+    /// which its worker drops by the task's id.
     #[must_use]
     pub fn creating_lease(self, lease: Duration) -> Self {
         self.set(|settings| settings.creating_lease = lease)
@@ -91,7 +97,8 @@ impl Submitter {
         self.set(|settings| settings.publish_timeout = limit)
     }
 
-    /// Asked, with the queue, before a new task is made; never before a replay.
+    /// Asked with the queue of each submission, before the store is. What it says counts for new tasks:
+    /// a submission whose key is known is answered as if nothing were in the way.
     #[must_use]
     pub fn backpressure(
         self,
@@ -100,10 +107,19 @@ impl Submitter {
         self.set(|settings| settings.backpressure = Some(Arc::new(hook)))
     }
 
-    /// Gives ids and times by another clock: for tests.
+    /// Gives ids and times by another clock, also to its [`tasks`](Self::tasks): for tests.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         self.set(|settings| settings.clock = clock)
+    }
+
+    /// Refuses what can never work: call it last, at start, so that no submission has to.
+    ///
+    /// # Errors
+    /// [`InvalidSubmitter`]. Do not start; mend the program.
+    pub fn checked(self) -> Result<Self, InvalidSubmitter> {
+        self.0.checked()?;
+        Ok(self)
     }
 
     /// A submission of a task of that type, whose input is this as JSON.
@@ -130,9 +146,53 @@ impl Submitter {
 }
 
 impl Settings {
+    pub(super) fn checked(&self) -> Result<(), InvalidSubmitter> {
+        let times = [
+            ("creating_lease", self.creating_lease),
+            ("idempotency_ttl", self.idempotency_ttl),
+            ("task_ttl", self.task_ttl),
+            ("publish_timeout", self.publish_timeout),
+        ];
+        let wrong = times.into_iter().find(|(_, value)| *value < SHORTEST || *value > LONGEST);
+        if let Some((name, value)) = wrong {
+            return Err(InvalidSubmitter::Time { name, value });
+        }
+        for name in self.queues.keys() {
+            names::name("queue", name)
+                .map_err(|source| InvalidSubmitter::Queue { name: name.clone(), source })?;
+        }
+        let blank = self.queues.values().chain([&self.topic]).any(|topic| topic.trim().is_empty());
+        if blank { Err(InvalidSubmitter::Topic) } else { Ok(()) }
+    }
+
     pub(super) fn tasks(&self) -> Tasks {
         Tasks::by(self.store.clone(), self.clock.clone())
     }
+}
+
+/// A submitter that can never work. Nothing was submitted; mend the program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSubmitter {
+    /// A time cannot be meant.
+    #[error("`{name}` is {value:?}: expected at least a millisecond and at most a year")]
+    Time {
+        /// Which time.
+        name: &'static str,
+        /// What it is.
+        value: Duration,
+    },
+    /// No submission may name such a queue.
+    #[error("no submission can be to the queue `{name}`")]
+    Queue {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        source: InvalidSubmission,
+    },
+    /// A topic is blank. What else a topic must be is for the publisher to say.
+    #[error("a topic is blank: expected one such as `projects/p/topics/t`")]
+    Topic,
 }
 
 impl fmt::Debug for Submitter {

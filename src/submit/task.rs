@@ -17,12 +17,13 @@ pub struct TaskId(Uuid);
 
 impl TaskId {
     pub(super) fn new(clock: &dyn Clock) -> Self {
-        let random = random::id().to_string();
-        let mut bytes = [0; 10];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&random[2 * at..2 * at + 2], 16).unwrap_or_default();
-        }
-        Self(uuid::Builder::from_unix_timestamp_millis(micros(clock.wall()) / 1000, &bytes).into_uuid())
+        let now = micros(clock.wall());
+        let mut below = [0; 10];
+        below.copy_from_slice(&random::id().to_bytes()[..10]);
+        // The upper twelve of the random bits are the fraction of the millisecond (RFC 9562, 6.2, method 3).
+        let fraction = u16::try_from(now % 1000 * 4096 / 1000).unwrap_or_default();
+        below[..2].copy_from_slice(&fraction.to_be_bytes());
+        Self(uuid::Builder::from_unix_timestamp_millis(now / 1000, &below).into_uuid())
     }
 }
 
@@ -51,7 +52,8 @@ pub struct InvalidTaskId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// Its records are being written; its message is not known to be published yet.
+    /// Its message is not known to be published yet. Only the record of its key says so, for as long as
+    /// its submission takes; its own says processing from the start.
     Creating,
     /// Its message is published, and its work has not ended.
     Processing,

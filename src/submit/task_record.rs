@@ -9,15 +9,26 @@ use serde::Serialize;
 
 use super::key_record::age;
 use super::{Task, TaskId};
-use crate::key::{Consumer, InvalidKey, Key};
+use crate::key::{Consumer, Key};
 use crate::lease::{Amend, Place, Stamp, Status, higher};
 use crate::store::record::{Record, State, Verb};
 use crate::store::{Store, StoreError, Stored};
 use crate::time::Clock;
 
-/// The key of a task's record in the store.
-pub(super) fn place(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, id: TaskId) -> Result<Place, InvalidKey> {
-    let key = Key::new(Consumer::reserved("tasks"), id.to_string())?;
+/// Where the record of a task is kept.
+pub(super) fn place(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, id: TaskId) -> Result<Place, StoreError> {
+    place_of("tasks", id.to_string(), store, clock)
+}
+
+/// A place in one of the key spaces of submission. Its text is never blank.
+pub(super) fn place_of(
+    space: &'static str,
+    text: String,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Place, StoreError> {
+    let key = Key::new(Consumer::reserved(space), text)
+        .map_err(|error| StoreError::Refused { what: error.to_string(), source: None })?;
     Ok(Place { store: store.clone(), key, clock: clock.clone() })
 }
 
@@ -42,15 +53,19 @@ fn read(record: &Record) -> Result<Task, StoreError> {
         .map_err(|error| StoreError::Corrupt { what: format!("no record of a task: {error}") })
 }
 
-/// Writes a new task, unless it stands already.
+/// Writes a new task, unless it stands already. One that was to begin within a time has that time anew:
+/// it was submitted again, and until now nobody knew whether its message is there.
 pub(super) fn create(
     task: &Task,
     ttl: Duration,
     standing: Option<&Stored>,
     stamp: Stamp,
 ) -> Result<Amend<Task>, StoreError> {
-    if let Some(found) = standing.map(live).transpose()?.flatten() {
-        return Ok(Amend::Leave(found));
+    match standing.map(live).transpose()?.flatten() {
+        Some(found) if found.state.is_terminal() || found.run_before == task.run_before => {
+            return Ok(Amend::Leave(found));
+        }
+        _ => {}
     }
     let found = standing
         .map_or_else(|| Record::blank(Verb::Lock, Duration::ZERO, ttl), |stored| stored.record.clone());

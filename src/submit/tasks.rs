@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::key_record::{self, KeyRecord, age};
 use super::{Task, TaskId, TaskState, Why, task_record};
 use crate::idempotent::{End, Follow, Wanted};
-use crate::key::InvalidKey;
 use crate::lease::{Amend, First, Place, Stamp};
 use crate::store::{BoxError, BoxFuture, Store, StoreError, Stored};
 use crate::time::{Clock, system_clock};
@@ -75,7 +74,7 @@ impl Tasks {
     }
 
     fn task(&self, id: TaskId) -> Result<Place, StoreError> {
-        task_record::place(&self.store, &self.clock, id).map_err(|error| unnamed(&error))
+        task_record::place(&self.store, &self.clock, id)
     }
 
     /// Moves the record of the task, then that of its key. Also where the first stands already: an earlier
@@ -91,8 +90,7 @@ impl Tasks {
         });
         let Some(task) = moved.await?.value else { return Ok(None) };
         if let (Some(scope), Some(key)) = (&task.scope, &task.idempotency_key) {
-            let key = key_record::place_of(scope, key).map_err(|error| unnamed(&error))?;
-            let place = Place { store: self.store.clone(), key, clock: self.clock.clone() };
+            let place = key_record::place(&self.store, &self.clock, scope, key)?;
             place.amend(First::Unread, |standing, stamp| follow(standing, &task, stamp)).await?;
         }
         Ok(Some(task))
@@ -103,13 +101,15 @@ impl Tasks {
         let looked = place.amend(First::Unread, |standing, _| {
             Ok(Amend::Leave(found(standing)?.map(|(stored, task)| (is_late(&task, age(stored)), task))))
         });
-        let Some((late, task)) = looked.await?.value else { return Ok(Wanted::Yes) };
-        let task = if late { self.go(id, Move::Failed(Why::Expired)).await?.unwrap_or(task) } else { task };
-        Ok(match task.why {
-            // Their keys' records may not have been moved yet.
-            Some(Why::Cancelled) => {
-                self.go(id, Move::Failed(Why::Cancelled)).await.map(|_| Wanted::No { why: "cancelled" })?
-            }
+        let why = match looked.await?.value {
+            Some((true, _)) => Why::Expired,
+            Some((false, Task { why: Some(why @ (Why::Cancelled | Why::Expired)), .. })) => why,
+            _ => return Ok(Wanted::Yes),
+        };
+        // Also where it stands already: an earlier move may have come no further than the task's record.
+        let moved = self.go(id, Move::Failed(why)).await?;
+        Ok(match moved.and_then(|task| task.why) {
+            Some(Why::Cancelled) => Wanted::No { why: "cancelled" },
             Some(Why::Expired) => Wanted::No { why: "expired" },
             Some(Why::DeadLettered | Why::Lost) | None => Wanted::Yes,
         })
@@ -130,9 +130,10 @@ impl Move {
     }
 }
 
-/// Whether work that has not begun is not to begin any more.
+/// Whether work that has not begun is not to begin any more. A record with a time to begin was never
+/// rewritten since it was given that.
 fn is_late(task: &Task, age: Duration) -> bool {
-    let limit = task.run_before.map(|before| (before - task.created_at).to_std().unwrap_or_default());
+    let limit = task.run_before.map(|before| (before - task.updated_at).to_std().unwrap_or_default());
     !task.state.is_terminal() && limit.is_some_and(|limit| age >= limit)
 }
 
@@ -153,10 +154,6 @@ fn follow(standing: Option<&Stored>, task: &Task, stamp: Stamp) -> Result<Amend<
         return Ok(Amend::Leave(()));
     }
     Ok(Amend::Write(Box::new(KeyRecord::moved(stored, task.state, task.why, stamp)?), ()))
-}
-
-fn unnamed(error: &InvalidKey) -> StoreError {
-    StoreError::Refused { what: error.to_string(), source: None }
 }
 
 impl Follow for Tasks {

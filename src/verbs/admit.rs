@@ -14,8 +14,6 @@ use crate::random;
 use crate::store::StoreError;
 use crate::task;
 
-/// How much work may go on without its caller. Over it nothing new is admitted.
-const DETACHED_LIMIT: usize = 1024;
 /// How often a waiter looks whether the holder is through.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -43,7 +41,7 @@ pub(super) fn admissible(plan: &Plan) -> Result<(), RunError> {
     if task::draining() {
         return Err(RunError::Shutdown(Shutdown));
     }
-    if task::detached() >= DETACHED_LIMIT || !undo_room() {
+    if task::crowded() || !undo_room() {
         let what = "nothing was asked of it: too much work of this process goes on without its caller";
         return Err(RunError::Store(StoreError::unavailable(what)));
     }

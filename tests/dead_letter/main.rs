@@ -1,1 +1,33 @@
-//! x
+//! Dead letters on every store: received, listed, discarded, and sent again once.
+#![cfg(test)]
+
+mod faults;
+mod keep;
+mod keys;
+mod limits;
+mod redrive;
+mod route;
+mod tasks;
+mod world;
+
+#[path = "../support/datastore_emulator.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod emulator;
+#[path = "../support/fake_gcs.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod fake_gcs;
+#[path = "../push/log.rs"]
+mod log;
+#[path = "../support/on_servers.rs"]
+mod on_servers;
+#[path = "../support/proxy.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod proxy;
+#[path = "../support/report.rs"]
+mod report;
+#[path = "../support/s3.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod s3;
+#[path = "../support/site.rs"]
+#[expect(dead_code, reason = "the tools are whole; these tests take what they need")]
+mod site;

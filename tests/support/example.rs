@@ -24,6 +24,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
             ("oidc", cfg!(feature = "oidc")),
             ("telemetry", cfg!(feature = "telemetry")),
             ("prometheus", cfg!(feature = "prometheus")),
+            ("submit", cfg!(feature = "submit")),
+            ("publish", cfg!(feature = "publish")),
             ("cli", cfg!(feature = "cli")),
             ("testing", cfg!(feature = "testing")),
             ("contract", cfg!(feature = "contract")),

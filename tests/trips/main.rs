@@ -3,6 +3,7 @@
 
 mod counted;
 mod rows;
+mod submissions;
 mod verbs;
 
 #[path = "../support/datastore_emulator.rs"]

@@ -1,0 +1,157 @@
+//! The worker's moves: in any order with the producer's, only of what is there, and healed after a crash between two records.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pushonce::Store;
+use pushonce::idempotent::{End, Follow as _, Wanted};
+use pushonce::publish::{Message, PublishError, Publisher};
+use pushonce::store::chaos::{Chaos, Fault, On};
+use pushonce::store::{BoxFuture, Memory};
+use pushonce::submit::{Submitter, TaskState, Tasks, Why};
+use serde_json::{Value, json};
+
+use crate::on_servers::on_servers;
+use crate::site::Site;
+use crate::world::{Watched, World, replayed};
+
+on_servers! {
+    all {
+        a_worker_that_is_faster_than_the_producers_move_has_the_last_word
+    }
+}
+
+/// A publisher whose message has been worked on, or cancelled, before it answers.
+#[derive(Debug, Default)]
+struct Fast {
+    tasks: OnceLock<Tasks>,
+    cancels: bool,
+}
+
+impl Publisher for Fast {
+    fn publish<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<Arc<str>, PublishError>> {
+        Box::pin(async move {
+            let (tasks, id) = (self.tasks.get().unwrap(), &message.attributes["task-id"]);
+            if self.cancels {
+                let _ = tasks.cancel(id.parse().unwrap()).await.unwrap();
+            } else {
+                tasks.ended(id, End::Completed).await.unwrap();
+            }
+            Ok("1".into())
+        })
+    }
+}
+
+async fn a_worker_that_is_faster_than_the_producers_move_has_the_last_word(site: &Site) {
+    for (cancels, state, why) in
+        [(false, TaskState::Completed, None), (true, TaskState::Failed, Some(Why::Cancelled))]
+    {
+        let publisher = Arc::new(Fast { cancels, ..Fast::default() });
+        publisher.tasks.set(Tasks::new(site.store())).unwrap();
+        let submitter = Submitter::new(site.store(), publisher, "tasks");
+        let submit = || submitter.submit("charge", &json!(1)).idempotency_key(state.to_string()).send();
+        let made = submit().await.unwrap();
+        assert_eq!((made.duplicate, made.task.state, made.task.why), (false, state, why));
+        let again = submit().await.unwrap();
+        assert_eq!((again.duplicate, again.task.task_id, again.task.state), (true, made.task.task_id, state));
+    }
+}
+
+/// What the key's record says of its task.
+async fn key_state(store: &Watched) -> (String, Option<String>) {
+    let stood = store.read(&store.key("pushonce-idempotency")).await.unwrap().unwrap();
+    let data: Value = serde_json::from_slice(&stood.record.data).unwrap();
+    (data["state"].as_str().unwrap().to_owned(), data["why"].as_str().map(ToOwned::to_owned))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_the_tasks_record_and_the_keys_heals_when_it_is_told_again() {
+    for (end, state, why) in [
+        (Some(End::Completed), "completed", None),
+        (Some(End::DeadLettered), "failed", Some("dead-lettered")),
+        (Some(End::Lost), "failed", Some("lost")),
+        (None, "failed", Some("cancelled")),
+    ] {
+        let chaos = Chaos::new(Arc::new(Memory::new()));
+        let world = World::on(chaos.clone());
+        let id = world.submitted("k").await;
+        let tasks = world.submitter.tasks();
+        let told = async || match end {
+            Some(end) => tasks.ended(&id.to_string(), end).await.is_ok(),
+            None => tasks.cancel(id).await.is_ok(),
+        };
+        // The task's record is moved, and the key's is not.
+        chaos.next(On::Complete, Fault::Stall(Duration::ZERO));
+        chaos.next(On::Complete, Fault::Refuse);
+        assert!(!told().await);
+        assert_eq!(key_state(&world.store).await.0, "processing");
+        // It is the task that counts.
+        assert_eq!(replayed(&world.charge("k").send().await), Some(id));
+        if end.is_none() {
+            assert_eq!(tasks.wanted(&id.to_string()).await.unwrap(), Wanted::No { why: "cancelled" });
+        } else {
+            assert!(told().await);
+        }
+        assert_eq!(key_state(&world.store).await, (state.to_owned(), why.map(ToOwned::to_owned)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_the_records_of_an_expired_task_heals_with_its_next_delivery() {
+    let clock = Arc::new(pushonce::testing::TokioClock::new());
+    let chaos = Chaos::new(Arc::new(Memory::with_clock(clock.clone())));
+    let world = World::on(chaos.clone()).with(|submitter| submitter.clock(clock.clone()));
+    let id = world.charge("k").run_within(Duration::from_secs(9)).send().await.unwrap().task.task_id;
+    let tasks = world.submitter.tasks();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(tasks.wanted(&id.to_string()).await.unwrap(), Wanted::Yes);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    chaos.next(On::Complete, Fault::Stall(Duration::ZERO));
+    chaos.next(On::Complete, Fault::Refuse);
+    assert!(tasks.wanted(&id.to_string()).await.is_err());
+    assert_eq!(key_state(&world.store).await.0, "processing");
+    assert_eq!(tasks.wanted(&id.to_string()).await.unwrap(), Wanted::No { why: "expired" });
+    assert_eq!(key_state(&world.store).await, ("failed".to_owned(), Some("expired".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_has_its_time_to_begin_anew() {
+    let clock = Arc::new(pushonce::testing::TokioClock::new());
+    let world = World::on(Arc::new(Memory::with_clock(clock.clone())))
+        .with(|submitter| submitter.clock(clock.clone()));
+    let submit = || world.charge("k").run_within(Duration::from_secs(60)).send();
+    world.publisher.next(crate::world::Fault::Unavailable);
+    assert!(submit().await.is_err());
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let task = submit().await.unwrap().task;
+    let tasks = world.submitter.tasks();
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(tasks.wanted(&task.task_id.to_string()).await.unwrap(), Wanted::Yes);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(tasks.wanted(&task.task_id.to_string()).await.unwrap(), Wanted::No { why: "expired" });
+}
+
+#[tokio::test]
+async fn a_move_makes_no_record_that_is_not_there() {
+    let memory = Arc::new(Memory::new());
+    let world = World::on(memory.clone());
+    let tasks = world.submitter.tasks();
+    for id in ["01890a5d-ac96-774b-bcce-b302099a8057", "no id of a task"] {
+        for end in [End::Completed, End::DeadLettered, End::Lost] {
+            tasks.ended(id, end).await.unwrap();
+        }
+        tasks.redriven(id).await.unwrap();
+        assert_eq!(tasks.wanted(id).await.unwrap(), Wanted::Yes);
+    }
+    assert_eq!(memory.len(), 0);
+    // A key whose record is gone stays gone.
+    let id = world.submitted("k").await;
+    memory.forget(&world.store.key("pushonce-idempotency"));
+    tasks.ended(&id.to_string(), End::Completed).await.unwrap();
+    assert_eq!(memory.len(), 1);
+    assert_eq!(tasks.get(id).await.unwrap().unwrap().state, TaskState::Completed);
+}
