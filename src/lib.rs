@@ -66,6 +66,9 @@ mod manual {
     struct StateMachine;
     #[doc = include_str!("../docs/failures.md")]
     struct Failures;
+    #[cfg(feature = "submit")]
+    #[doc = include_str!("../docs/dead-letters.md")]
+    struct DeadLetters;
     #[doc = include_str!("../docs/cloud-run.md")]
     struct CloudRun;
     #[doc = include_str!("../docs/sizing.md")]
