@@ -25,6 +25,22 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
         .unwrap_or_else(|_| "an error that panics when it is shown".to_owned())
 }
 
+/// The error of that type, itself or the nearest of its sources.
+pub(crate) fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let links = || {
+        let mut at = Some(error);
+        for _ in 0..LINKS {
+            if let Some(found) = at?.downcast_ref() {
+                return Some(found);
+            }
+            at = at?.source();
+        }
+        None
+    };
+    // A user's error may panic here too.
+    catch_unwind(AssertUnwindSafe(links)).unwrap_or_default()
+}
+
 /// The same for a line about this key, which an error of a store or of a handler may name: as that
 /// key's own display would.
 pub(crate) fn chain_about(key: &Key, error: &(dyn Error + 'static)) -> String {

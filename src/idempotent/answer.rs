@@ -12,9 +12,10 @@ use super::config::Config;
 use super::follow::Follow;
 use super::judged::Judged;
 use super::keys::Unkeyed;
+use super::rejected;
 use super::report::{self, Report};
 use crate::key::Key;
-use crate::lease::{Lease, Place, RunError};
+use crate::lease::{DeadLetter, Lease, Place, RunError};
 use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
@@ -46,6 +47,12 @@ impl Reply<Response<Bytes>> for Answering {
 
     fn began(&mut self, lease: &Lease) {
         self.lease = Some(lease.clone());
+    }
+
+    fn reject(&self, letter: &DeadLetter) -> Option<BoxFuture<'static, Result<(), BoxError>>> {
+        let (publisher, topic) = self.config.dead_letters.clone()?;
+        let message = rejected::message(&self.config, self.place.as_deref(), &self.delivery, letter);
+        Some(Box::pin(rejected::publish(publisher, topic, message)))
     }
 
     fn send(self, result: Result<Ran<Response<Bytes>>, RunError>) -> Option<BoxFuture<'static, ()>> {

@@ -80,6 +80,9 @@ impl Config {
         if body == 0 || budget < body || time.is_zero() {
             return Err(InvalidLayer::Limits { body, budget });
         }
+        if self.dead_letters.as_ref().is_some_and(|(_, topic)| topic.trim().is_empty()) {
+            return Err(InvalidLayer::DeadLetterTopic);
+        }
         match self.hooks.iter().find(|(outcome, _)| *outcome == Outcome::Unauthorized) {
             Some((outcome, _)) => Err(InvalidLayer::Hook { outcome: *outcome }),
             None => Ok(()),
@@ -116,6 +119,9 @@ pub enum InvalidLayer {
         /// The budget of the process.
         budget: usize,
     },
+    /// The topic of the dead letters has no name.
+    #[error("dead letters have no topic: expected a name such as `projects/p/topics/orders-dead`")]
+    DeadLetterTopic,
     /// A hook is on an outcome that no delivery of a layer has.
     #[error(
         "the hook on `{outcome}` would never be called: a push whose token is refused does not come to this layer; count `pushonce_unauthorized_total`, or look for the event in the log"

@@ -15,6 +15,7 @@ use crate::pubsub::{Outcome, Verdict, outcome_of};
 use crate::store::BoxError;
 use crate::store::record::{Progress, Verb};
 use crate::verbs::plan::Ran;
+use crate::verbs::reject::{Rejected, Sent};
 
 /// No answer asks Pub/Sub to stay away longer than its own longest backoff.
 const LONGEST_RETRY: u64 = 600;
@@ -40,11 +41,15 @@ impl Judged {
         let mut judged = match result {
             Ok(ran) => return Self::ran(at, ran),
             Err(RunError::Skipped(skip)) => return Self::skipped(at, skip),
-            Err(RunError::Work(error)) => Self::failed(error),
+            Err(RunError::Work(error)) => match error.downcast() {
+                Ok(rejected) => Self::rejected(*rejected),
+                Err(error) => Self::failed(error),
+            },
             Err(error) => Self::new(outcome_of(&error), error),
         };
         // The mark stands once the work has begun, and with it this run was the only one.
-        if at.config.settings.verb == Verb::AtMostOnce && at.lease.is_some() {
+        let over = judged.verdict.outcome == Outcome::DeadLettered && judged.verdict.status.is_success();
+        if at.config.settings.verb == Verb::AtMostOnce && at.lease.is_some() && !over {
             judged.verdict = Verdict::new(Outcome::Lost, judged.verdict.status);
             judged.ends = Some(Ends::recorded(End::Lost));
         }
@@ -112,6 +117,20 @@ impl Judged {
                 Self::new(verdict, error)
             }
         }
+    }
+
+    /// A handler that has rejected its message.
+    fn rejected(rejected: Rejected) -> Self {
+        let answered = rejected.source.downcast_ref().map(|failed: &HandlerFailed| failed.status);
+        let (status, recorded) = match rejected.sent {
+            Sent::Recorded => (StatusCode::OK, Some(true)),
+            // The message is where it was to go, and a nack would only send it there again.
+            Sent::Unrecorded => (StatusCode::OK, Some(false)),
+            // What becomes of it is up to whoever has the key now.
+            Sent::FencedOut | Sent::Not(_) => (StatusCode::INTERNAL_SERVER_ERROR, None),
+        };
+        let ends = recorded.map(|recorded| Ends { how: End::DeadLettered, recorded });
+        Self { answered, ends, ..Self::new(Verdict::new(Outcome::DeadLettered, status), rejected) }
     }
 
     /// An end that was not told: a redelivery tells it again, unless it would repeat the work.

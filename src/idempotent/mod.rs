@@ -53,6 +53,7 @@ mod handler;
 mod judged;
 mod keys;
 mod layer;
+mod rejected;
 mod report;
 mod service;
 mod span;

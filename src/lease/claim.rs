@@ -51,6 +51,14 @@ impl Claim {
         self.record.lease.saturating_sub(self.since.elapsed())
     }
 
+    /// How long nobody else may take the key, as its holder counts it: a mark is never taken over before its ttl is over.
+    pub(crate) fn excludes(&self) -> Duration {
+        match self.record.verb {
+            Verb::AtMostOnce => self.record.ttl.saturating_sub(self.since.elapsed()),
+            Verb::Lock | Verb::Mutex => self.left(),
+        }
+    }
+
     /// Whether enough of the lease is left to begin work: more than half, or all of a mark's ttl.
     pub(crate) fn is_fresh(&self) -> bool {
         self.record.verb == Verb::AtMostOnce || self.left() > self.record.lease / 2

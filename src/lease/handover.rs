@@ -33,6 +33,13 @@ pub(crate) enum Transacted {
     Open(Option<Arc<StoreError>>),
 }
 
+impl Transacted {
+    /// Whether a renewal decides it: once that is stored, nothing was committed, and nothing can be.
+    pub(crate) fn is_undone_by_renewal(&self) -> bool {
+        matches!(self, Self::RolledBack(_) | Self::Open(_))
+    }
+}
+
 impl From<&Result<(), CommitError>> for Transacted {
     fn from(committed: &Result<(), CommitError>) -> Self {
         match committed.clone() {

@@ -120,15 +120,29 @@ fn take(found: Record, ask: &Ask, stamp: Stamp) -> Record {
 /// What a holder wants of its claim.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    /// A new lease from now; fence, history and runs as they are.
+    /// A new lease from now; fence, history and runs as they are. A mark of `at_most_once` has none,
+    /// and stays as it is.
     Renew,
     /// Recorded. The lease is not looked at: until somebody takes the key over, its holder is the
     /// only one that ran the work, and refusing its done would run the work again.
     Complete(Note),
+    /// Recorded, too: the message can never succeed, and is a dead letter by now.
+    Reject(Note),
     /// Given back after a run that ended so (`Fresh`: a mutex whose work succeeded).
     Release(Ended),
     /// Given back because the work never started, with the history and the receipt that the claim found.
     Undo(Option<Receipt>),
+}
+
+impl Op {
+    /// How far the key has come that is done by this, and who has worked on it.
+    pub(crate) fn ends(&self) -> Option<(Progress, &Note)> {
+        match self {
+            Self::Complete(note) => Some((Progress::Finished, note)),
+            Self::Reject(note) => Some((Progress::Rejected, note)),
+            Self::Renew | Self::Release(_) | Self::Undo(_) => None,
+        }
+    }
 }
 
 /// What a holder's write came to.
@@ -158,20 +172,18 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Durati
         return Step::Answer(Commit::FencedOut);
     }
     let started = is_started(record);
+    let receipt = || op.ends().map(|(progress, note)| note.receipt(progress, stamp.now));
     let next = match (record.state, op) {
         (State::Claimed, Op::Renew) => Record { aged: Duration::ZERO, ..record.clone() },
-        (State::Claimed, Op::Complete(note)) => Record {
-            state: State::Done,
-            aged: Duration::ZERO,
-            receipt: Some(note.receipt(Progress::Finished, stamp.now)),
-            ..record.clone()
-        },
+        // A mark lasts as long as it does: that it could be written says whose it is.
+        (State::Done, Op::Renew) if started => Record { aged: held().min(record.ttl), ..record.clone() },
+        (State::Claimed, Op::Complete(_) | Op::Reject(_)) => {
+            Record { state: State::Done, aged: Duration::ZERO, receipt: receipt(), ..record.clone() }
+        }
         // The mark becomes a receipt; its window does not slide.
-        (State::Done, Op::Complete(note)) if started => Record {
-            aged: held().min(record.ttl),
-            receipt: Some(note.receipt(Progress::Finished, stamp.now)),
-            ..record.clone()
-        },
+        (State::Done, Op::Complete(_) | Op::Reject(_)) if started => {
+            Record { aged: held().min(record.ttl), receipt: receipt(), ..record.clone() }
+        }
         (State::Claimed, Op::Release(ended)) => {
             let runs = if *ended == Ended::Fresh { 0 } else { record.runs.saturating_add(1) };
             Record {
@@ -184,11 +196,13 @@ pub(crate) fn settle(op: &Op, me: Id, record: &Record, held: impl Fn() -> Durati
         }
         (State::Claimed, Op::Undo(found)) => undone(record, found, stamp),
         (State::Done, Op::Undo(found)) if started => undone(record, found, stamp),
-        (State::Done, Op::Complete(_)) | (State::Released, Op::Release(_) | Op::Undo(_)) => {
+        (State::Done, Op::Complete(_) | Op::Reject(_)) | (State::Released, Op::Release(_) | Op::Undo(_)) => {
             return Step::Answer(Commit::Recorded);
         }
         (State::Done, Op::Renew | Op::Release(_) | Op::Undo(_)) => return Step::Answer(Commit::AlreadyDone),
-        (State::Released, Op::Renew | Op::Complete(_)) => return Step::Answer(Commit::FencedOut),
+        (State::Released, Op::Renew | Op::Complete(_) | Op::Reject(_)) => {
+            return Step::Answer(Commit::FencedOut);
+        }
     };
     Step::Write(Box::new(next.stamped(stamp)))
 }

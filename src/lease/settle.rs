@@ -4,6 +4,7 @@
 use super::machine::{self, Commit, Op, Step};
 use super::planted::{Fault, planted};
 use super::{Claim, TRIES, claim_limit, pause};
+use crate::store::record::State;
 use crate::store::{Standing, StoreError, Swap};
 use crate::time::{Stopwatch, within};
 use std::pin::pin;
@@ -33,7 +34,9 @@ impl Claim {
                 Step::Answer(commit) => return Ok(commit),
                 Step::Write(next) => next,
             };
-            let since = matches!(op, Op::Renew).then(|| Stopwatch::start(&self.place.clock));
+            // A mark's window is counted from when it was made, whatever is written since.
+            let leased = self.record.state == State::Claimed;
+            let since = (leased && matches!(op, Op::Renew)).then(|| Stopwatch::start(&self.place.clock));
             let standing = match self.place.swap(Some(&self.version), &next).await {
                 Ok(Swap::Written(version)) => {
                     self.record = next;

@@ -32,7 +32,8 @@ pub enum SubmitError {
     #[error("turned away for now: too much is waiting")]
     Overloaded(Overload),
     /// The message was not published, or nobody knows whether it was. With a key: submit again with the
-    /// same key, which gives this task, at once. Without one: the task may run. 503.
+    /// same key, which gives this task, at once. Without one: the task may run, and another submission is
+    /// another task; the record of this one says processing until it does, or its time is over. 503.
     #[error("task {task_id} is not known to be published")]
     Publish {
         /// The task.

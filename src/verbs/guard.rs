@@ -8,13 +8,14 @@ use tokio::sync::oneshot;
 
 use super::admit::{admissible, admit, enter, holding};
 use super::plan::{Plan, Ran, Reply, send};
+use super::reject;
 use super::settings::Settings;
 use super::settle::{self, settle};
 use super::told::{OnUncertain, Told};
 use super::transaction;
 use super::watch::{End, Held, Panic, watch};
 use crate::disabled::disabled;
-use crate::lease::{Claim, Lease, Misuse, RunError, Shutdown};
+use crate::lease::{Claim, Lease, Misuse, RunError, Shutdown, Transacted};
 use crate::meter::Run;
 use crate::store::BoxError;
 use crate::task::{self, attached};
@@ -84,9 +85,16 @@ where
     let handle = lease.clone();
     let work = Box::pin(holding(&plan, caught(async move { work(handle).await })));
     let held = Held { claim: &mut claim, entity: entity.as_mut(), lease: &lease, note: &plan.note };
-    let end = watch(work, Some(held), &plan.settings, &mut reply).await;
+    let mut end = watch(work, Some(held), &plan.settings, &mut reply).await;
     run.worked(|| Some(lease.left()));
-    match lease.close() {
+    let transacted = lease.close();
+    let undecided = transacted.as_deref().is_none_or(Transacted::is_undone_by_renewal);
+    if undecided && let Some(sending) = reject::asked(&end, &reply) {
+        // Rare, so its state is not carried by all others.
+        end = Box::pin(reject::reject(&mut claim, &lease, end, sending)).await;
+        return settle(claim, entity, end, plan, run, reply).await;
+    }
+    match transacted {
         None => settle(claim, entity, end, plan, run, reply).await,
         // Rare, so its state is not carried by all others.
         Some(transacted) => {
@@ -105,8 +113,11 @@ where
     if task::draining() {
         return send(reply, Err(RunError::Shutdown(Shutdown))).await;
     }
-    let end = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
+    let mut end = watch(Box::pin(caught(work)), None, &settings, &mut reply).await;
     run.worked(|| None);
+    if let Some(sending) = reject::asked(&end, &reply) {
+        end = Box::pin(reject::unguarded(end, sending)).await;
+    }
     let value = settle::outcome(end).map_err(|failed| failed.error);
     send(reply, value.map(|value| Ran { value, uncertain: None })).await;
 }

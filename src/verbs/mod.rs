@@ -13,6 +13,7 @@ pub(crate) mod guard;
 mod guarded;
 mod pending;
 pub(crate) mod plan;
+pub(crate) mod reject;
 mod settings;
 mod settle;
 mod told;

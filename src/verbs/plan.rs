@@ -9,8 +9,8 @@ use futures_util::future::OptionFuture;
 
 use super::settings::Settings;
 use super::watch::unhurt;
-use crate::lease::{Lease, Note, Place, RunError, Why};
-use crate::store::BoxFuture;
+use crate::lease::{DeadLetter, Lease, Note, Place, RunError, Why};
+use crate::store::{BoxError, BoxFuture};
 
 /// What is to be guarded.
 #[derive(Debug)]
@@ -44,6 +44,11 @@ pub(crate) trait Reply<T>: Send + 'static {
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
     /// The work begins under this lease.
     fn began(&mut self, _: &Lease) {}
+    /// Sends the message to where dead letters go, if there is such a place. Nothing is sent before the
+    /// future is polled.
+    fn reject(&self, _: &DeadLetter) -> Option<BoxFuture<'static, Result<(), BoxError>>> {
+        None
+    }
     /// Answers; or gives back what does, where somebody else has to be told first.
     fn send(self, result: Result<Ran<T>, RunError>) -> Option<BoxFuture<'static, ()>>;
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::pending::Pending;
 use super::plan::{Plan, Ran, Reply, send};
+use super::reject;
 use super::watch::End;
 use crate::chain::chain_about;
 use crate::lease::planted::{Fault, planted};
@@ -30,6 +31,8 @@ pub(super) struct Unsuccessful {
 #[derive(Clone, Copy)]
 pub(super) enum Fate {
     Released(Ended),
+    /// Done, and never to succeed.
+    Rejected,
     /// As if it had never been claimed.
     Undone,
     /// What the work started may go on: nobody else may start before the lease has lapsed, unless it is safe to cancel.
@@ -42,6 +45,7 @@ pub(super) fn outcome<T>(end: End<T>) -> Result<T, Unsuccessful> {
         End::Done(value) => return Ok(value),
         End::NotStarted(error) => (error, Fate::Undone),
         End::Failed(error) => (RunError::Work(error), Fate::Released(Ended::Failed)),
+        End::Rejected(error) => (RunError::Work(error), Fate::Rejected),
         End::Misused(misuse) => (RunError::Misuse(misuse), Fate::Released(Ended::Failed)),
         End::Panicked(message) => {
             (RunError::Work(Panicked { message }.into()), Fate::Released(Ended::Unknown))
@@ -68,6 +72,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
         Ok(value) => (Op::Complete(plan.note.clone()), Ended::Fresh, Ok(value)),
         Err(Unsuccessful { error, fate }) => match fate {
             Fate::Released(ended) => (Op::Release(ended), ended, Err(error)),
+            Fate::Rejected => (Op::Reject(plan.note.clone()), Ended::Failed, Err(error)),
             Fate::Undone => (Op::Undo(claim.found()), Ended::Fresh, Err(error)),
             Fate::Cancelled if plan.settings.cancel_safe => {
                 (Op::Release(Ended::Unknown), Ended::Unknown, Err(error))
@@ -75,13 +80,13 @@ pub(super) async fn settle<T, R: Reply<T>>(
             Fate::Cancelled => return send(reply, Err(error)).await,
         },
     };
-    let completes = matches!(op, Op::Complete(_));
+    let (ends, completes) = (op.ends().is_some(), matches!(op, Op::Complete(_)));
     let fence = claim.fence();
     // This process knows that the key is done, and must not claim it again once the lease has lapsed.
     // While more of it is left than the first tries and a claim take that cannot be, and the usual
     // completion is spared this.
     let lapsing = claim.left() <= PATIENCE + claim_limit(plan.settings.lease);
-    let mut pending = (completes && lapsing).then(|| Pending::begin(claim.place()));
+    let mut pending = (ends && lapsing).then(|| Pending::begin(claim.place()));
     let release = Op::Release(release);
     let (stored, given_back) = match &mut entity {
         None => (in_time(&mut claim, &op).await, None),
@@ -95,7 +100,7 @@ pub(super) async fn settle<T, R: Reply<T>>(
         }
     };
     run.settled();
-    if completes && stored.is_none() {
+    if ends && stored.is_none() {
         pending.get_or_insert_with(|| Pending::begin(claim.place()));
     }
     let uncertain = match (&stored, plan.settings.verb) {
@@ -108,13 +113,17 @@ pub(super) async fn settle<T, R: Reply<T>>(
         (None, Verb::AtMostOnce) => None,
         (None, Verb::Lock) => Some(Why::Unrecorded),
     };
-    if let (Some(Commit::FencedOut), false) = (&stored, completes) {
+    if let (Some(Commit::FencedOut), false) = (&stored, ends) {
         tracing::info!(
             key = plan.place.key.to_string(),
             fence,
             "the claim was not ours any more when it was released"
         );
     }
+    let result = result.map_err(|error| match &op {
+        Op::Reject(_) => reject::recorded(error, stored),
+        _ => error,
+    });
     let answered = send(reply, result.map(|value| Ran { value, uncertain }));
     if planted(Fault::DroppedCompletion) {
         return answered.await;
@@ -179,7 +188,7 @@ pub(super) async fn in_time(claim: &mut Claim, op: &Op) -> Option<Commit> {
 pub(super) async fn told_late(claim: &mut Claim, op: &Op) -> Commit {
     let commit = through(claim, op).await;
     let key = &claim.place().key;
-    let completes = matches!(op, Op::Complete(_));
+    let completes = op.ends().is_some();
     match commit {
         Commit::Recorded | Commit::AlreadyDone => {
             tracing::info!(key = key.to_string(), completes, "stored after the answer");

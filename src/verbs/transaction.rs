@@ -109,7 +109,7 @@ fn result<T>(
 fn misused<T>(end: End<T>, misuse: Misuse) -> End<T> {
     match end {
         End::Panicked(_) | End::TimedOut(_) | End::Cancelled | End::NotStarted(_) => end,
-        said @ (End::Done(_) | End::Failed(_) | End::Misused(_)) => {
+        said @ (End::Done(_) | End::Failed(_) | End::Rejected(_) | End::Misused(_)) => {
             unhurt(|| drop(said));
             End::Misused(misuse)
         }

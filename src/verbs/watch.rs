@@ -26,6 +26,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) enum End<T> {
     Done(T),
     Failed(BoxError),
+    /// It failed by its own word for good, and its message is a dead letter by now.
+    Rejected(BoxError),
     /// Its own transaction could not complete this key, and was rolled back.
     Misused(Misuse),
     NotStarted(RunError),

@@ -1,154 +1,26 @@
 //! A layer that is followed: the id is the key, and whoever keeps a record is asked before the claim and told before the ack.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::routing::post;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::Request;
-use pushonce::idempotent::{End, Follow, Wanted};
+use pushonce::idempotent::End;
+use pushonce::store::Swap;
 use pushonce::store::chaos::{Fault, On, Trips};
 use pushonce::store::record::{Ended, Progress, Receipt, Record, State};
-use pushonce::store::{BoxError, BoxFuture, Swap};
 use pushonce::{IntoKey as _, PayloadCheck, Store as _, attribute, key_fn};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 use tracing::Level;
 
 use crate::callers::{Served, until};
+use crate::follower::{Call, Follower, ILLS, Ill, seen_through, task};
 use crate::log::Log;
 use crate::process;
 use crate::world::{Runs, World, app, message, panics, posted, send};
-
-/// What a follower was asked or told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Call {
-    Wanted(String),
-    Ended(String, End),
-}
-
-/// What a follower does instead of an answer.
-#[derive(Debug, Clone, Copy)]
-enum Ill {
-    Fails,
-    Panics,
-    PanicsAtOnce,
-    Hangs,
-}
-
-const ILLS: [Ill; 4] = [Ill::Fails, Ill::Panics, Ill::PanicsAtOnce, Ill::Hangs];
-
-/// Keeps the calls, with what stood under the key then, and answers as it is told.
-#[derive(Debug, Clone, Default)]
-struct Follower(Arc<Mutex<Told>>);
-
-#[derive(Debug, Default)]
-struct Told {
-    calls: Vec<Call>,
-    stood: Vec<Option<State>>,
-    unwanted: bool,
-    wanted: VecDeque<Ill>,
-    ended: VecDeque<Ill>,
-    world: Option<World>,
-}
-
-impl Follower {
-    fn of(world: &World) -> Self {
-        let follower = Self::default();
-        follower.0.lock().unwrap().world = Some(world.clone());
-        follower
-    }
-
-    fn unwanted(&self) {
-        self.0.lock().unwrap().unwanted = true;
-    }
-
-    /// The next question ends so.
-    fn at_wanted(&self, ill: Ill) {
-        self.0.lock().unwrap().wanted.push_back(ill);
-    }
-
-    /// The next telling ends so.
-    fn at_ended(&self, ill: Ill) {
-        self.0.lock().unwrap().ended.push_back(ill);
-    }
-
-    /// The calls since the last time.
-    fn calls(&self) -> Vec<Call> {
-        std::mem::take(&mut self.0.lock().unwrap().calls)
-    }
-
-    /// The ends that were told since the last time.
-    fn ends(&self) -> Vec<End> {
-        let ends = self.calls().into_iter().filter_map(|call| match call {
-            Call::Ended(_, end) => Some(end),
-            Call::Wanted(_) => None,
-        });
-        ends.collect()
-    }
-
-    /// What stood under the key at each call so far.
-    fn stood(&self) -> Vec<Option<State>> {
-        self.0.lock().unwrap().stood.clone()
-    }
-
-    fn called<'a, T: Send + 'a>(&self, call: Call, answer: T) -> BoxFuture<'a, Result<T, BoxError>> {
-        let (ill, world) = {
-            let mut told = self.0.lock().unwrap();
-            told.calls.push(call.clone());
-            let ills = if matches!(call, Call::Wanted(_)) { &mut told.wanted } else { &mut told.ended };
-            (ills.pop_front(), told.world.clone())
-        };
-        assert!(!matches!(ill, Some(Ill::PanicsAtOnce)), "at once");
-        let (follower, Call::Wanted(id) | Call::Ended(id, _)) = (self.clone(), call);
-        Box::pin(async move {
-            if let Some(world) = world {
-                let stands = world.stands(&id).await.map(|stands| stands.0);
-                follower.0.lock().unwrap().stood.push(stands);
-            }
-            match ill {
-                None => Ok(answer),
-                Some(Ill::Fails) => Err("the records are away".into()),
-                Some(Ill::Hangs) => std::future::pending().await,
-                Some(Ill::Panics | Ill::PanicsAtOnce) => panic!("in the follower"),
-            }
-        })
-    }
-}
-
-impl Follow for Follower {
-    fn attribute(&self) -> &str {
-        "task-id"
-    }
-
-    fn wanted<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Wanted, BoxError>> {
-        let unwanted = self.0.lock().unwrap().unwanted;
-        self.called(
-            Call::Wanted(id.to_owned()),
-            if unwanted { Wanted::No { why: "cancelled" } } else { Wanted::Yes },
-        )
-    }
-
-    fn ended<'a>(&'a self, id: &'a str, end: End) -> BoxFuture<'a, Result<(), BoxError>> {
-        self.called(Call::Ended(id.to_owned(), end), ())
-    }
-
-    fn redriven<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), BoxError>> {
-        unreachable!("no delivery is a redrive")
-    }
-}
-
-/// A message of that id about the task `t`.
-fn task(id: &str) -> Value {
-    json!({ "messageId": id, "attributes": { "task-id": "t" } })
-}
-
-/// The calls for the task `t`, where its work ended so.
-fn seen_through(end: End) -> Vec<Call> {
-    vec![Call::Wanted("t".into()), Call::Ended("t".into(), end)]
-}
 
 #[tokio::test]
 async fn a_followed_message_has_its_id_for_its_key_and_is_seen_to_its_end() {

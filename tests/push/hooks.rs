@@ -3,10 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use pushonce::store::chaos::{Fault, On};
-use pushonce::{IdempotentLayer, InvalidLayer, Outcome, PayloadCheck, RunError, attribute, key_fn, mutex};
+use pushonce::{
+    Failure, IdempotentLayer, InvalidLayer, Outcome, PayloadCheck, RunError, attribute, key_fn, mutex,
+};
 use serde_json::json;
 
+use crate::follower::{Follower, task};
 use crate::log::Log;
+use crate::topic::{TOPIC, Topic};
 use crate::world::{Runs, World, app, message, posted, push, send, with_data};
 
 type Told = Arc<Mutex<Vec<(Outcome, u16, Option<u16>)>>>;
@@ -56,6 +60,12 @@ async fn a_hook_is_told_of_every_outcome_once() {
         world.layer().serialize(attribute("po")),
     );
     message(&holder, &json!({ "messageId": "m-4", "attributes": { "po": "1" } })).await;
+    let topic = Topic::of(&world);
+    let rejecting = layer.clone().dead_letters(topic.publisher(), TOPIC);
+    push(&app(axum::routing::post(async || Failure::dead_letter("no")), rejecting), "m-8").await;
+    let follower = Follower::of(&world);
+    follower.unwanted();
+    message(&app(ok(), layer.clone().follow(follower)), &task("m-9")).await;
     world.chaos.always(On::Complete, Fault::Fail);
     push(&plain, "m-6").await;
     world.chaos.always(On::Any, Fault::Fail);
@@ -72,6 +82,8 @@ async fn a_hook_is_told_of_every_outcome_once() {
         (Outcome::Lost, 422, Some(422)),
         (Outcome::Misuse, 500, None),
         (Outcome::InProgress, 503, None),
+        (Outcome::DeadLettered, 200, Some(500)),
+        (Outcome::Skipped, 204, None),
         (Outcome::Uncertain, 200, Some(202)),
         (Outcome::Unavailable, 503, None),
     ];

@@ -45,6 +45,11 @@ impl World {
         self.memory.read(&key).await.unwrap().map(|stored| stored.record)
     }
 
+    /// Takes a key of the consumer `orders` away, as an operator or garbage collection may.
+    pub(crate) fn forget(&self, text: &str) {
+        self.memory.forget(&("orders", text).into_key().unwrap());
+    }
+
     /// State and history of a key of the consumer `orders`.
     pub(crate) async fn stands(&self, text: &str) -> Option<(State, Ended, u32)> {
         let record = self.record(("orders", text)).await?;

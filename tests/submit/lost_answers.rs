@@ -95,6 +95,23 @@ async fn an_outage_before_the_publish_publishes_nothing_and_a_retry_submits_at_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_says_that_a_write_may_have_landed_also_where_later_tries_failed_for_certain() {
+    for (first, expected) in [(Fault::LoseBefore, true), (Fault::Late(LATE), true), (Fault::Fail, false)] {
+        let (world, chaos) = world();
+        chaos.next(On::Claim, first);
+        chaos.always(On::Claim, Fault::Fail);
+        // Nothing else is late enough to be found by a read.
+        chaos.always(On::Read, Fault::Fail);
+        let Err(SubmitError::Store(error)) = world.charge("k").send().await else { panic!("{first:?}") };
+        assert_eq!(
+            (error.is_transient(), error.may_have_written()),
+            (true, expected),
+            "{first:?}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_after_the_publish_is_a_success_and_the_key_is_taken_over_with_the_same_task() {
     for fault in [Fault::LoseBefore, Fault::Fail, Fault::Refuse] {
         let (world, chaos) = world();

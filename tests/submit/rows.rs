@@ -34,7 +34,8 @@ async fn the_first_submission_of_a_key_makes_its_task_and_publishes_it_once(site
     let submitted = submission.send().await.unwrap();
     let task = submitted.task.clone();
     assert_eq!((submitted.duplicate, task.state), (false, TaskState::Processing));
-    let [(topic, message)] = &world.publisher.messages.lock().unwrap()[..] else { panic!("one message") };
+    let messages = world.publisher.messages.lock().unwrap().clone();
+    let [(topic, message)] = &messages[..] else { panic!("one message") };
     let attributes: Vec<_> = message.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
     let id = task.task_id.to_string();
     let expected = [
