@@ -119,6 +119,8 @@ pub const OUTCOMES: &[&str] = &[
     "unkeyed",
     "refused",
     "unguarded",
+    "dead-lettered",
+    "skipped",
 ];
 /// The values of the label `reason`, as the module `oidc` tells what they mean.
 pub const REASONS: &[&str] = &[

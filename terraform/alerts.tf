@@ -84,6 +84,11 @@ locals {
       what     = "The service is used wrongly, or a producer sends what it cannot take: no key, no envelope, another payload under a known key, the wrong verb."
       filter   = "jsonPayload.event = (\"misuse\" OR \"conflict\" OR \"unkeyed\" OR \"refused\")"
     }
+    dead-lettered-by-handler = {
+      severity = "ERROR"
+      what     = "A handler said of a message that it can never succeed: it is in the dead-letter topic, or could not be published there."
+      filter   = "jsonPayload.event = \"dead-lettered\""
+    }
     unauthorized = {
       severity = "ERROR"
       what     = "Push tokens are refused. Its own messages burn their attempts meanwhile, if it is the audience or the account that is wrong."

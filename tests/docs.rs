@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The alerts of the Terraform module, each a heading of the runbook.
-const ALERTS: [&str; 12] = [
+const ALERTS: [&str; 13] = [
     "attempts-running-out",
     "backlog-near-retention",
     "backlog-too-old",
     "dead-letter-backlog",
     "dead-lettered",
+    "dead-lettered-by-handler",
     "lost",
     "misuse",
     "push-refused",

@@ -171,7 +171,7 @@ MISTAKES = [
         (f"no alert {alert}", ALERTS, block(f"{alert} ="), "", alerts, "the alerts are")
         for alert in (
             "dead-lettered", "dead-letter-backlog", "backlog-too-old", "backlog-near-retention", "push-too-slow", "push-refused",
-            "uncertain", "lost", "misuse", "unauthorized", "unavailable", "attempts-running-out",
+            "uncertain", "lost", "misuse", "dead-lettered-by-handler", "unauthorized", "unavailable", "attempts-running-out",
         )
     ),
     ("microseconds taken for seconds", ALERTS, " * 1000000", "", alerts, "metric, subscription, threshold or duration"),

@@ -21,7 +21,8 @@ run "all_of_them_each_with_its_link" {
 
   assert {
     condition = keys(output.alerts) == [
-      "attempts-running-out", "backlog-near-retention", "backlog-too-old", "dead-letter-backlog", "dead-lettered", "lost",
+      "attempts-running-out", "backlog-near-retention", "backlog-too-old", "dead-letter-backlog", "dead-lettered",
+      "dead-lettered-by-handler", "lost",
       "misuse", "push-refused", "push-too-slow", "unauthorized", "unavailable", "uncertain",
     ]
     error_message = "the alerts are ${join(", ", keys(output.alerts))}"
@@ -73,6 +74,7 @@ run "events_of_the_log" {
 
   assert {
     condition = { for key, alert in google_monitoring_alert_policy.log : key => trimprefix(alert.conditions[0].condition_matched_log[0].filter, "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = \"orders\" AND ") } == {
+      dead-lettered-by-handler = "jsonPayload.event = \"dead-lettered\""
       uncertain            = "jsonPayload.event = \"uncertain\""
       lost                 = "jsonPayload.event = \"lost\""
       misuse               = "jsonPayload.event = (\"misuse\" OR \"conflict\" OR \"unkeyed\" OR \"refused\")"

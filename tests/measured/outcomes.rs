@@ -7,9 +7,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use http::{Request, StatusCode};
+use pushonce::idempotent::{End, Follow, Wanted};
 use pushonce::measure::OUTCOMES;
+use pushonce::publish::{Message, PublishError, Publisher};
 use pushonce::store::chaos::{Fault, On};
-use pushonce::{IdempotentLayer, Outcome, PayloadCheck, attribute, json_pointer, key_fn};
+use pushonce::store::{BoxError, BoxFuture};
+use pushonce::{Failure, IdempotentLayer, Outcome, PayloadCheck, attribute, json_pointer, key_fn};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -190,6 +193,58 @@ async fn what_runs_unguarded_is_counted_and_its_work_timed() {
     let counts =
         ["claim", "work", "lease_left"].map(|part| times(&format!("pushonce_{part}_seconds"), "unguarded"));
     assert_eq!(counts, [0, 1, 0]);
+}
+
+/// A topic that takes everything.
+#[derive(Debug)]
+struct Taken;
+
+impl Publisher for Taken {
+    fn publish<'a>(&'a self, _: &'a str, _: &'a Message) -> BoxFuture<'a, Result<Arc<str>, PublishError>> {
+        Box::pin(async { Ok("1".into()) })
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_rejects_is_dead_lettered() {
+    listen();
+    let (_world, layer) = layer("rejected");
+    let layer = layer.dead_letters(Arc::new(Taken), "projects/p/topics/dead");
+    let app = app(post(async || Failure::dead_letter("no")), layer);
+    for outcome in ["dead-lettered", "duplicate"] {
+        assert_eq!(push(&app, "m").await.outcome(), outcome);
+    }
+    assert_eq!(outcomes("rejected"), [("duplicate", 1), ("dead-lettered", 1)]);
+    assert_eq!(times("pushonce_complete_seconds", "rejected"), 1);
+}
+
+/// Wants nothing any more.
+#[derive(Debug)]
+struct Over;
+
+impl Follow for Over {
+    fn attribute(&self) -> &str {
+        "task-id"
+    }
+    fn wanted<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Wanted, BoxError>> {
+        Box::pin(async { Ok(Wanted::No { why: "cancelled" }) })
+    }
+    fn ended<'a>(&'a self, _: &'a str, _: End) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn redriven<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_wants_is_skipped() {
+    listen();
+    let (_world, layer) = layer("skipped");
+    let app = app(post(async || ()), layer.follow(Over));
+    let unwanted = json!({ "messageId": "m", "attributes": { "task-id": "t" } });
+    assert_eq!(message(&app, &unwanted).await.outcome(), "skipped");
+    assert_eq!((outcomes("skipped"), in_flight("skipped")), (vec![("skipped", 1)], 0.0));
 }
 
 #[tokio::test]
