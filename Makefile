@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate trips bench demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate storm trips bench demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -31,8 +31,12 @@ functional: ## runs the scenarios only, with the servers: make functional TEST=n
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
 
+# How many: PUSHONCE_ROUNDS. `make test` has 20.
+storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
+	PUSHONCE_ROUNDS=$${PUSHONCE_ROUNDS:-200} functional/with-servers $(CARGO) test --all-features --test submit_crashes -- --nocapture
+
 trips: ## counts the round trips to each store on the wire, and fails above the target
-	functional/with-servers $(CARGO) test --all-features --test trips -- --nocapture --test-threads=1 every_store_keeps_to_its_target a_submission_costs_what_the_table_says
+	functional/with-servers $(CARGO) test --all-features --test trips -- --nocapture --test-threads=1 every_store_keeps_to_its_target
 
 # The servers' data is in memory where it can be: the time that a disk takes would hide all other.
 bench: ## runs the benchmarks, with the servers

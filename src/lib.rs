@@ -84,6 +84,9 @@ mod manual {
     #[cfg(all(feature = "sqlite", feature = "postgres", feature = "datastore"))]
     #[doc = include_str!("../docs/one-transaction.md")]
     struct OneTransaction;
+    #[cfg(feature = "submit")]
+    #[doc = include_str!("../docs/submit.md")]
+    struct Submit;
     #[doc = include_str!("../docs/trips.md")]
     struct Trips;
     #[doc = include_str!("../docs/costs.md")]

@@ -19,8 +19,14 @@ use axum::{Router, routing::post};
 use fake_answers::{FakeAnswers, Instead};
 use fake_gcs::FakeGcs;
 use futures_util::future::join_all;
+#[cfg(feature = "submit")]
+use pushonce::publish::{Message, PublishError, Publisher};
+#[cfg(feature = "submit")]
+use pushonce::store::BoxFuture;
 use pushonce::store::record::{Id, Record, State};
 use pushonce::store::{Bucket, BucketBuilder, Filter, Maintain as _, Page, Standing, StoreError, Swap};
+#[cfg(feature = "submit")]
+use pushonce::submit::{SubmitError, Submitter};
 use pushonce::testing::Push;
 use pushonce::{IdempotentLayer, IntoKey, Key, Outcome, RunError, Skip, Store, lock};
 
@@ -277,5 +283,43 @@ impl std::io::Write for Log {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+// F84
+#[cfg(feature = "submit")]
+#[tokio::test]
+async fn a_submission_is_moved_on_as_soon_as_its_key_may_be_written_again() {
+    let fake = FakeGcs::start().await;
+    let submitter = Submitter::new(store(&fake), Arc::new(Accepts), "projects/p/topics/tasks");
+    let submit = || submitter.submit("charge", &1).idempotency_key("k").send();
+    let submitted = submit().await.unwrap();
+    assert!(!submitted.duplicate && fake.put_off() > 0, "{submitted:?}");
+    // The SHA-256 of `11.type:charge|1.k`.
+    let key = "pushonce/idempotency/type:charge/a12ffb8a07715e01d05aa056f960ec33103bdb5839c1a993844ea3c797a250d1.json";
+    let id = submitted.task.task_id.to_string();
+    let task = format!("pushonce/tasks/{}/{id}.json", &id[id.len() - 1..]);
+    for name in [key, &task] {
+        let (_, body) = fake.object(name).unwrap_or_else(|| panic!("{name}"));
+        let shown = serde_json::from_slice::<serde_json::Value>(&body).unwrap()["shown"].take();
+        assert_eq!(
+            (&shown["state"], &shown["task_id"]),
+            (&"processing".into(), &id.clone().into()),
+            "{name}"
+        );
+    }
+    let again = submit().await.unwrap_err();
+    assert!(matches!(again, SubmitError::InProgress { task_id, .. } if task_id == submitted.task.task_id));
+    report::test("fake-gcs", "a_submission_is_moved_on_as_soon_as_its_key_may_be_written_again");
+}
+
+#[cfg(feature = "submit")]
+#[derive(Debug)]
+struct Accepts;
+
+#[cfg(feature = "submit")]
+impl Publisher for Accepts {
+    fn publish<'a>(&'a self, _: &'a str, _: &'a Message) -> BoxFuture<'a, Result<Arc<str>, PublishError>> {
+        Box::pin(async { Ok("1".into()) })
     }
 }

@@ -5,6 +5,9 @@
 mod auth;
 #[path = "support/example.rs"]
 mod example;
+#[cfg(feature = "submit")]
+#[path = "examples/submit.rs"]
+mod submit;
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -22,6 +25,8 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
     for read in [
         "PUSHONCE_STORE",
         "PUSHONCE_DISABLED",
+        "PUSHONCE_TOPIC",
+        "PUSHONCE_DEAD_LETTER_TOPIC",
         "K_SERVICE",
         "LEASE_SECONDS",
         "TTL_SECONDS",

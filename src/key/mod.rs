@@ -1,6 +1,9 @@
 //! Keys: what is done once, and for which consumer.
 
 mod consumer;
+mod parts;
+#[cfg(any(feature = "submit", feature = "bucket-s3", feature = "bucket-gcs"))]
+pub(crate) mod spaces;
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt::{self, Write as _};
@@ -10,6 +13,9 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 pub use self::consumer::Consumer;
+pub(crate) use self::parts::join;
+#[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
+pub(crate) use self::parts::split;
 
 /// The longest key that is shown in full, in bytes. A record that held more beside it would be a payload.
 const SHOWN_LIMIT: usize = 128 * 1024;
@@ -175,15 +181,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Joins parts into one text so that `a` + `bc` and `ab` + `c` differ: each part is led by its length.
-/// A single part stays as it is.
-pub(crate) fn join(parts: &[String]) -> String {
-    match parts {
-        [one] => one.clone(),
-        _ => parts.iter().map(|part| format!("{}.{part}", part.len())).collect::<Vec<_>>().join("|"),
-    }
-}
-
 /// A text of somebody else's, for a log: the texts of those keys that are hashed are hashed there too.
 pub(crate) fn hidden<'a>(keys: impl IntoIterator<Item = &'a Key>, text: &str) -> String {
     fn hide(keys: &[&Key], text: &str) -> String {
@@ -333,15 +330,6 @@ mod tests {
         let long = key(&"x".repeat(3000));
         let posing = key(long.stored_name(200).split_once(':').unwrap().1);
         assert_ne!(long.stored_name(200), posing.stored_name(200));
-    }
-
-    #[test]
-    fn joined_parts_stay_apart() {
-        let join = |parts: &[&str]| super::join(&parts.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>());
-        assert_ne!(join(&["a", "b/c"]), join(&["a/b", "c"]));
-        assert_ne!(join(&["a", "bc"]), join(&["ab", "c"]));
-        assert_ne!(join(&["1.a|1.b"]), join(&["1.a|1", "b"]));
-        assert_eq!(join(&["a"]), "a");
     }
 
     #[test]

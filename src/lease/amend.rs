@@ -147,3 +147,45 @@ impl Faults {
         }
     }
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::key::{Consumer, Key};
+    use crate::store::Memory;
+    use crate::store::chaos::{Chaos, Fault, On};
+    use crate::store::record::Verb;
+    use crate::time::system_clock;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_whose_answer_was_lost_is_known_again_and_says_what_it_was_to_say() {
+        for (fault, read) in [(None, false), (Some(Fault::LoseAnswer), true), (Some(Fault::LoseBefore), true)]
+        {
+            let chaos = Chaos::new(Arc::new(Memory::new()));
+            if let Some(fault) = fault {
+                chaos.next(On::Swap, fault);
+            }
+            let key = Key::new(Consumer::default(), "k").unwrap();
+            let place = Place { store: chaos, key, clock: system_clock() };
+            let put = || {
+                place.amend(First::Nothing, |standing, stamp| {
+                    let blank = Record::blank(Verb::Lock, Duration::ZERO, Duration::ZERO);
+                    Ok(match standing {
+                        Some(_) => Amend::Leave("found"),
+                        None => Amend::Write(Box::new(blank.stamped(stamp)), "written"),
+                    })
+                })
+            };
+            let first = put().await.unwrap();
+            assert_eq!(
+                (first.value, first.read, first.stands.is_some()),
+                ("written", read, true),
+                "{fault:?}"
+            );
+            let second = put().await.unwrap();
+            assert_eq!((second.value, second.read), ("found", false), "{fault:?}");
+        }
+    }
+}

@@ -15,6 +15,9 @@ use crate::time::{Stopwatch, micros};
 
 /// What a caller is told to wait that meets a task in progress.
 const PROCESSING_RETRY: Duration = Duration::from_secs(5);
+/// How often the key of a published task is tried to be moved on: for longer than the second in which Google
+/// Cloud Storage takes no other write of an object.
+const MOVES: u32 = 4;
 
 pub(super) async fn send(submission: Submission) -> Result<Submitted, SubmitError> {
     let hook = submission.submitter.0.backpressure.as_ref();
@@ -164,7 +167,7 @@ impl<'a> Keyed<'a> {
     /// Moves the key on from its creation, unless somebody has: the task's worker, or a submission that
     /// has taken over meanwhile.
     async fn made(&self, task: Task, stands: Stored) -> Submitted {
-        let moved = self.place.amend(First::Is(stands), |standing, stamp| {
+        let decide = |standing: Option<&Stored>, stamp| {
             let Some(stored) = standing else { return Ok(Amend::Leave(task.clone())) };
             let stood = KeyRecord::of(&stored.record)?;
             if stood.task_id != task.task_id {
@@ -174,9 +177,16 @@ impl<'a> Keyed<'a> {
                 return Ok(Amend::Leave(Task { state: stood.state, why: stood.why, ..task.clone() }));
             }
             Ok(Amend::Write(Box::new(KeyRecord::moved(stored, task.state, task.why, stamp)?), task.clone()))
-        });
+        };
+        let mut moved = self.place.amend(First::Is(stands), decide).await;
+        for _ in 1..MOVES {
+            if !moved.as_ref().is_err_and(StoreError::is_transient) {
+                break;
+            }
+            moved = self.place.amend(First::Unread, decide).await;
+        }
         let duplicate = task.state.is_terminal();
-        match moved.await {
+        match moved {
             Ok(moved) => Submitted { task: moved.value, duplicate },
             // It is published, and that is the answer. A retry takes the key over, with the same task.
             Err(error) => {

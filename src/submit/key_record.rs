@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{SubmitError, Task, TaskId, TaskState, Why, task_record};
-use crate::key::{hex, join};
+use crate::key::join;
+use crate::key::spaces::{self, Space};
 use crate::lease::{Amend, Place, Stamp, Status, higher};
 use crate::random::Id;
 use crate::store::record::{Record, State, Verb};
@@ -22,7 +22,7 @@ pub(super) struct KeyRecord {
     pub(super) scope: String,
     pub(super) key_hash: String,
     pub(super) task_id: TaskId,
-    /// The object of the task's record, where the store keeps objects.
+    /// The object of the task's record below the prefix, where the store keeps objects.
     pub(super) task_key: String,
     pub(super) task_type: String,
     pub(super) input_hash: String,
@@ -45,7 +45,7 @@ pub(super) fn place(
     scope: &str,
     key: &str,
 ) -> Result<Place, StoreError> {
-    task_record::place_of("idempotency", joined(scope, key), store, clock)
+    task_record::place_of(Space::Idempotency, joined(scope, key), store, clock)
 }
 
 fn joined(scope: &str, key: &str) -> String {
@@ -142,11 +142,11 @@ impl KeyRecord {
         let scope = task.scope.clone().unwrap_or_default();
         let key = task.idempotency_key.clone().unwrap_or_default();
         Self {
-            key_hash: format!("sha256:{}", hex(&Sha256::digest(joined(&scope, &key)))),
+            key_hash: format!("sha256:{}", spaces::hash(&joined(&scope, &key))),
             key,
             scope,
             task_id: task.task_id,
-            task_key: task_record::object(task.task_id),
+            task_key: spaces::task(&task.task_id.to_string()),
             task_type: task.task_type.clone(),
             input_hash,
             state: TaskState::Creating,

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::key_record::age;
 use super::{Task, TaskId};
-use crate::key::{Consumer, Key};
+use crate::key::Key;
+use crate::key::spaces::Space;
 use crate::lease::{Amend, Place, Stamp, Status, higher};
 use crate::store::record::{Record, State, Verb};
 use crate::store::{Store, StoreError, Stored};
@@ -17,27 +18,19 @@ use crate::time::Clock;
 
 /// Where the record of a task is kept.
 pub(super) fn place(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, id: TaskId) -> Result<Place, StoreError> {
-    place_of("tasks", id.to_string(), store, clock)
+    place_of(Space::Tasks, id.to_string(), store, clock)
 }
 
 /// A place in one of the key spaces of submission. Its text is never blank.
 pub(super) fn place_of(
-    space: &'static str,
+    space: Space,
     text: String,
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Place, StoreError> {
-    let key = Key::new(Consumer::reserved(space), text)
+    let key = Key::new(space.consumer(), text)
         .map_err(|error| StoreError::Refused { what: error.to_string(), source: None })?;
     Ok(Place { store: store.clone(), key, clock: clock.clone() })
-}
-
-/// The object in which a store of objects keeps it.
-pub(super) fn object(id: TaskId) -> String {
-    let id = id.to_string();
-    // The last digit is random, the first ones are the time.
-    let shard = &id[id.len() - 1..];
-    format!("tasks/{shard}/{id}.json")
 }
 
 /// The task that a record holds; `None` where its time is over.

@@ -95,7 +95,8 @@ fn what_cannot_be_a_bucket_is_refused_when_built() {
     assert!(!shown.contains("pa55w0rd") && shown.contains("AmazonS3(b)"), "{shown}");
 }
 
-/// A rule must leave a record alone for longer than any default keeps it: lease, ttl and a day.
+/// A rule must leave a record alone for longer than any default keeps it: lease, ttl and a day. A task's record
+/// is kept as long as a key under a layer, an idempotency key for a day.
 #[test]
 fn the_lifecycle_rules_of_the_documentation_are_json_and_outlive_every_record() {
     let least = (pushonce::DEFAULT_LEASE + pushonce::DEFAULT_TTL).as_secs() / (24 * 60 * 60) + 2;

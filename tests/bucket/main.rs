@@ -8,6 +8,8 @@ mod lists;
 mod local;
 mod races;
 mod records;
+#[cfg(feature = "submit")]
+mod submitted;
 
 #[path = "../support/fake_answers.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]

@@ -12,9 +12,21 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-pub(crate) fn run(arguments: &[&str], stdin: &[u8]) -> Ran {
+/// The program, without what the tests' own environment says of a store or of a terminal.
+pub(crate) fn program(arguments: &[&str], variables: &[(&'static str, String)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pushonce"));
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_remove("PUSHONCE_STORE").env_remove("NO_COLOR").env("TERM", "xterm");
+    command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+pub(crate) fn run(arguments: &[&str], stdin: &[u8]) -> Ran {
+    run_with(arguments, &[], stdin)
+}
+
+pub(crate) fn run_with(arguments: &[&str], variables: &[(&'static str, String)], stdin: &[u8]) -> Ran {
+    let mut command = program(arguments, variables);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     // It may end without having read all.
     let _ = child.stdin.take().expect("stdin is piped").write_all(stdin);

@@ -30,27 +30,33 @@ enum Server {
 struct OnBucket {
     server: Server,
     store: Arc<Bucket>,
+    space: Option<&'static str>,
 }
 
 impl OnBucket {
     async fn s3() -> Self {
         let s3 = S3::start().await;
         let store = Arc::new(s3.store());
-        Self { server: Server::S3(s3), store }
+        Self { server: Server::S3(s3), store, space: None }
     }
 
     fn memory() -> Self {
         let objects = Arc::new(InMemory::new());
         let builder = Bucket::builder(objects.clone()).prefix("laws");
         let store = Arc::new(builder.clock_margin(Duration::ZERO).build().unwrap());
-        Self { server: Server::Memory(objects), store }
+        Self { server: Server::Memory(objects), store, space: None }
     }
 
     async fn fake_gcs() -> Self {
         let fake = FakeGcs::with_pace(PACE).await;
         let builder = Bucket::gcs(fake_gcs::client(&fake.host())).prefix("laws");
         let store = Arc::new(builder.clock_margin(Duration::ZERO).build().unwrap());
-        Self { server: Server::FakeGcs(fake), store }
+        Self { server: Server::FakeGcs(fake), store, space: None }
+    }
+
+    /// The same in a key space whose objects have places of their own.
+    fn within(self, space: &'static str) -> Self {
+        Self { space: Some(space), ..self }
     }
 }
 
@@ -71,6 +77,10 @@ impl Subject for OnBucket {
 
     fn maintained(&self) -> Option<Arc<dyn Maintain>> {
         Some(self.store.clone())
+    }
+
+    fn space(&self) -> Option<&'static str> {
+        self.space
     }
 
     fn pace(&self) -> Duration {
@@ -102,14 +112,50 @@ mod s3 {
     pushonce::contract!(OnBucket::s3().await);
 }
 
+mod s3_idempotency_keys {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::s3().await.within("idempotency"));
+}
+
+mod s3_tasks {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::s3().await.within("tasks"));
+}
+
 mod object_store_memory {
     use super::OnBucket;
 
     pushonce::contract!(OnBucket::memory());
 }
 
+mod object_store_memory_idempotency_keys {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::memory().within("idempotency"));
+}
+
+mod object_store_memory_tasks {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::memory().within("tasks"));
+}
+
 mod fake_gcs_server {
     use super::OnBucket;
 
     pushonce::contract!(OnBucket::fake_gcs().await);
+}
+
+mod fake_gcs_server_idempotency_keys {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::fake_gcs().await.within("idempotency"));
+}
+
+mod fake_gcs_server_tasks {
+    use super::OnBucket;
+
+    pushonce::contract!(OnBucket::fake_gcs().await.within("tasks"));
 }

@@ -1,19 +1,30 @@
 //! What only a real connection shows: raw header bytes, repeated headers, a caller that hangs up, a body that is refused before it is sent.
 
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
 use pushonce::idempotent::End;
+use pushonce::store::chaos::{Fault, On};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 use super::world::{Fate, World};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-async fn serve(world: &World) -> std::net::SocketAddr {
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, work).await.expect("it comes to that")
+}
+
+async fn serve(app: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let app = world.app.clone();
     tokio::spawn(async move { axum::serve(listener, app).await });
     address
 }
@@ -29,11 +40,11 @@ fn post(lines: &[&[u8]]) -> Vec<u8> {
     request
 }
 
-async fn exchange(address: std::net::SocketAddr, request: &[u8]) -> String {
+async fn exchange(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request).await.unwrap();
     let mut answer = String::new();
-    tokio::time::timeout(LIMIT, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
     answer
 }
 
@@ -55,37 +66,92 @@ async fn a_key_header_on_the_wire_is_read_as_it_was_sent() {
         (&[b"Idempotency-Key: a", b"Idempotency-Key:"], 400, "IDEMPOTENCY_KEY_INVALID"),
     ] {
         let world = World::new();
-        let answer = exchange(serve(&world).await, &post(lines)).await;
+        let answer = exchange(serve(world.app.clone()).await, &post(lines)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(part), "{answer}");
         assert_eq!(world.messages().len(), usize::from(status == 202), "{answer}");
     }
+}
+
+/// Lets one more go when a request is answered, or dropped because its caller is gone.
+struct Ends(Arc<Semaphore>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
+
+/// Those routes, and a permit for each request that came to its end.
+fn watched(app: Router) -> (Router, Arc<Semaphore>) {
+    let ended = Arc::new(Semaphore::new(0));
+    let ends = ended.clone();
+    let app = app.layer(from_fn(move |request: Request, next: Next| {
+        let ends = Ends(ends.clone());
+        async move {
+            let _ends = ends;
+            next.run(request).await
+        }
+    }));
+    (app, ended)
 }
 
 /// The submission runs to its end all the same, and a retry finds its task and no creating-lease.
 #[tokio::test]
 async fn a_caller_that_hangs_up_leaves_a_whole_task() {
     let world = World::new();
-    let address = serve(&world).await;
+    let (app, ended) = watched(world.app.clone());
+    let address = serve(app).await;
     world.plan([Fate::Waits]);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&post(&[b"idempotency-key: k"])).await.unwrap();
-    tokio::time::timeout(LIMIT, world.publisher.waiting.acquire()).await.unwrap().unwrap().forget();
+    within(world.publisher.waiting.acquire()).await.unwrap().forget();
+    drop(stream);
+    // Its request is dropped in the middle of the publish.
+    within(ended.acquire()).await.unwrap().forget();
     let creating = exchange(address, &post(&[b"idempotency-key: k"])).await;
     assert!(creating.starts_with("HTTP/1.1 409 "), "{creating}");
-    drop(stream);
     world.publisher.gate.add_permits(1);
-    // Moved by the worker, the record says so only once the submission has moved it, or sees that it was.
-    let published = async {
+    within(async {
         while world.messages().is_empty() {
             tokio::task::yield_now().await;
         }
-    };
-    tokio::time::timeout(LIMIT, published).await.expect("it is published although nobody waits");
+    })
+    .await;
     let id = world.attributes("task-id")[0].clone().unwrap();
     world.end(&id, End::Completed).await;
     let replay = exchange(address, &post(&[b"idempotency-key: k"])).await;
     assert!(replay.starts_with("HTTP/1.1 200 ") && replay.contains(&id), "{replay}");
     assert_eq!(world.messages().len(), 1);
+}
+
+/// Half a cancellation would be a task that is over under a key that is not.
+#[tokio::test]
+async fn a_caller_that_hangs_up_has_cancelled_all_the_same() {
+    let world = World::new();
+    let (app, ended) = watched(world.app.clone());
+    let address = serve(app).await;
+    let id = world.keyed("k").await.id();
+    world.chaos.next(On::Swap, Fault::Stall(Duration::from_millis(300)));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let cancel = format!("POST /tasks/{id}/cancel HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n");
+    let before = world.chaos.trips().swaps;
+    stream.write_all(cancel.as_bytes()).await.unwrap();
+    within(async {
+        while world.chaos.trips().swaps == before {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(stream);
+    within(ended.acquire()).await.unwrap().forget();
+    // The task's record, and then its key's.
+    within(async {
+        while world.chaos.trips().swaps < before + 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(world.get(&format!("/tasks/{id}")).await.text("why"), "cancelled");
 }
 
 /// A caller that asks first does not send ten megabytes for nothing.
@@ -94,14 +160,14 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
     let world = World::new();
     let request =
         b"POST /tasks/charge HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 10000001\r\n\r\n";
-    let answer = exchange(serve(&world).await, request).await;
+    let answer = exchange(serve(world.app.clone()).await, request).await;
     assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("BODY_TOO_LARGE"), "{answer}");
 }
 
 #[tokio::test]
 async fn a_body_in_chunks_and_head_and_a_wrong_method_are_answered_on_one_connection() {
     let world = World::new();
-    let address = serve(&world).await;
+    let address = serve(world.app.clone()).await;
     let chunked = b"POST /tasks/charge HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"inp\r\n6\r\nut\":1}\r\n0\r\n\r\n";
     let head = b"HEAD /tasks/x HTTP/1.1\r\nhost: h\r\n\r\n";
     let last = b"PUT /tasks/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";

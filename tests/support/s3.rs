@@ -89,9 +89,22 @@ impl S3 {
     }
 }
 
-/// The object of a key, by the layout that is promised.
+/// The object of a key, by the layout that is promised. Of a scope that is a plain name.
 pub(crate) fn name(prefix: &str, key: &Key) -> Path {
-    let hash = Sha256::digest(format!("{}:{}", key.consumer(), key.text()));
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    Path::parse(prefix).unwrap().join(key.consumer().as_str()).join(format!("{hex}.json"))
+    let hash = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (consumer, text) = (key.consumer().as_str(), key.text());
+    let full = hash(&format!("{consumer}:{text}"));
+    let (folder, stem) = match consumer {
+        "pushonce-idempotency" => {
+            let (length, rest) = text.split_once('.').expect("scope and key, each led by its length");
+            (format!("idempotency/{}", &rest[..length.parse().unwrap()]), hash(text))
+        }
+        // Of a task's id it is the last digit, too.
+        "pushonce-tasks" => {
+            let stem = if text.len() == 36 { text.to_owned() } else { full };
+            (format!("tasks/{}", &stem[stem.len() - 1..]), stem)
+        }
+        _ => (consumer.to_owned(), full),
+    };
+    folder.split('/').fold(Path::parse(prefix).unwrap(), Path::join).join(format!("{stem}.json"))
 }

@@ -10,7 +10,7 @@ use pushonce::sizing::Sizing;
 
 use crate::plan::Plan;
 use crate::report::{Checked, Report};
-use crate::{Answer, Unreadable, deployment};
+use crate::{Answer, Failed, deployment};
 
 /// A plan is text of some kilobytes for each resource; what is larger than this is none.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -79,11 +79,11 @@ const OF_A_PLAN: [&str; 6] =
 impl Check {
     /// # Errors
     /// Why the plan could not be read, or has nothing to check.
-    pub(crate) fn run(&self) -> Result<Answer, Unreadable> {
+    pub(crate) fn run(&self) -> Result<Answer, Failed> {
         let checked = match &self.plan {
             None => vec![Checked::numbers(&self.over(Sizing::default()))],
             Some(path) => {
-                let named = |error: Unreadable| format!("{}: {error}", path.display());
+                let named = |error: Failed| format!("{}: {error}", path.display());
                 let plan = read(path).and_then(|text| Plan::read(&text)).map_err(named)?;
                 deployment::check(&plan, &|sizing| self.over(sizing)).map_err(named)?
             }
@@ -115,7 +115,7 @@ impl Check {
     }
 }
 
-fn read(path: &Path) -> Result<String, Unreadable> {
+fn read(path: &Path) -> Result<String, Failed> {
     let input: Box<dyn Read> =
         if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
     let mut text = String::new();

@@ -112,6 +112,13 @@ pub trait Subject: Send + Sync + 'static {
         Duration::ZERO
     }
 
+    /// The key space of the library's own in which the laws run, for a store that keeps such keys in places of
+    /// their own. Default: a consumer's.
+    #[doc(hidden)]
+    fn space(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The clock of the clients. Default: the machine's.
     fn clock(&self) -> Arc<dyn Clock> {
         system_clock()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::client::Client;
 use super::{Breach, Subject, must};
-use crate::key::{Consumer, Key};
+use crate::key::{Consumer, Key, join};
 use crate::lease::Place;
 use crate::random;
 use crate::store::record::{Ended, Progress, Receipt, Record, State, Verb};
@@ -23,6 +23,8 @@ pub(crate) struct Trial {
     subject: Arc<dyn Subject>,
     store: Arc<dyn Store>,
     consumer: Consumer,
+    /// What sets its keys apart in a space that all runs share.
+    scope: Option<String>,
 }
 
 impl std::fmt::Debug for dyn Subject {
@@ -33,9 +35,13 @@ impl std::fmt::Debug for dyn Subject {
 
 impl Trial {
     pub(super) fn new(subject: Arc<dyn Subject>, store: Arc<dyn Store>) -> Self {
-        // A plain name, and the id makes it fit.
-        let consumer = Consumer::new(format!("law-{}", random::id())).unwrap_or_default();
-        Self { subject, store, consumer }
+        let run = format!("law-{}", random::id());
+        let (consumer, scope) = match subject.space() {
+            Some(space) => (Consumer::reserved(space), Some(run)),
+            // A plain name, and the id makes it fit.
+            None => (Consumer::new(run).unwrap_or_default(), None),
+        };
+        Self { subject, store, consumer, scope }
     }
 
     pub(super) fn subject(&self) -> &dyn Subject {
@@ -53,10 +59,15 @@ impl Trial {
 
     /// What every key of this run begins with, as it is shown.
     pub(super) fn prefix(&self) -> String {
-        format!("{}:", self.consumer)
+        let scope = self.scope.iter().map(|scope| format!("{}.{scope}|", scope.len()));
+        format!("{}:{}", self.consumer, scope.collect::<String>())
     }
 
     pub(super) fn key(&self, text: &str) -> Result<Key, Breach> {
+        let text = self
+            .scope
+            .as_ref()
+            .map_or_else(|| text.to_owned(), |scope| join(&[scope.clone(), text.to_owned()]));
         Key::new(self.consumer.clone(), text).map_err(|error| Breach::new(error.to_string()))
     }
 

@@ -6,23 +6,26 @@ use serde_json::{Map, Value};
 
 use super::names;
 use crate::key::Key;
+use crate::key::spaces::Space;
 use crate::store::{Record, StoreError, document};
 
 const KEY_HASH: &str = "key_hash";
 const WRITTEN_AT: &str = "written_at";
 const EXPIRES_AT: &str = "expires_at";
+const SHOWN: &str = "shown";
 
 /// The document of a key and its record, as JSON in lines.
 pub(super) fn encode(key: &Key, record: &Record) -> Result<String, StoreError> {
     let text = document::encode(key, record)?;
     let shown = [
-        (KEY_HASH, Some(format!("sha256:{}", names::hash(key)))),
+        (KEY_HASH, Some(format!("sha256:{}", names::hash(key)).into())),
         (WRITTEN_AT, rfc3339(record.written)),
         (EXPIRES_AT, rfc3339(record.expires)),
+        (SHOWN, data(key, record)),
     ];
     let in_lines = || {
         let mut document: Map<String, Value> = serde_json::from_str(&text)?;
-        let shown = shown.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into())));
+        let shown = shown.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         document.extend(shown);
         serde_json::to_string_pretty(&document)
     };
@@ -58,16 +61,22 @@ fn text(body: &[u8]) -> Result<&str, StoreError> {
 
 /// What is there for people alone is no part of the record.
 fn without_shown(mut record: Record) -> Record {
-    for name in [KEY_HASH, WRITTEN_AT, EXPIRES_AT] {
+    for name in [KEY_HASH, WRITTEN_AT, EXPIRES_AT, SHOWN] {
         record.unknown.remove(name);
     }
     record
 }
 
 /// A time as people read it; `None` beyond the years that have a name.
-fn rfc3339(micros: u64) -> Option<String> {
+fn rfc3339(micros: u64) -> Option<Value> {
     let time = DateTime::from_timestamp_micros(i64::try_from(micros).ok()?)?;
-    Some(time.to_rfc3339_opts(SecondsFormat::Micros, true))
+    Some(time.to_rfc3339_opts(SecondsFormat::Micros, true).into())
+}
+
+/// What the record of a submission holds, which is JSON and no payload. Of other keys nobody knows that.
+fn data(key: &Key, record: &Record) -> Option<Value> {
+    Space::of(key.consumer().as_str())?;
+    serde_json::from_slice(&record.data).ok()
 }
 
 #[cfg(test)]
@@ -75,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::key::IntoKey as _;
+    use crate::key::{Consumer, IntoKey as _};
 
     fn key() -> Key {
         ("orders", "po-1").into_key().unwrap()
@@ -104,6 +113,26 @@ mod tests {
         assert_eq!(back.unknown.keys().collect::<Vec<_>>(), ["colour"]);
         let far = Record { written: u64::MAX, expires: 0, ..record() };
         assert_eq!(decode(&key(), encode(&key(), &far).unwrap().as_bytes()).unwrap(), far);
+    }
+
+    #[test]
+    fn people_read_the_data_of_a_submission_and_of_nothing_else() {
+        let of = |key: &Key, data: &'static str| {
+            let record = Record { data: data.into(), ..record() };
+            let document = encode(key, &record).unwrap();
+            assert_eq!(decode(key, document.as_bytes()).unwrap(), record);
+            assert_eq!(parse(document.as_bytes()).unwrap(), (key.shown(), record));
+            serde_json::from_str::<Value>(&document).unwrap().get("shown").cloned()
+        };
+        for space in [Space::Idempotency, Space::Tasks] {
+            let key = Key::new(space.consumer(), "a").unwrap();
+            assert_eq!(of(&key, r#"{"state":"creating"}"#), Some(json!({ "state": "creating" })));
+            assert_eq!(of(&key, "no JSON"), None);
+        }
+        let entry = Key::new(Consumer::reserved("dead-letters"), "a").unwrap();
+        for key in [key(), entry] {
+            assert_eq!(of(&key, r#"{"state":"creating"}"#), None);
+        }
     }
 
     #[test]

@@ -29,10 +29,8 @@ impl Bucket {
     }
 
     async fn list_now(&self, filter: &Filter, page: &Page) -> Result<Listing, StoreError> {
-        let folder = match filter.prefix.split_once(':') {
-            Some((consumer, _)) if !consumer.is_empty() => self.names.folder(consumer),
-            _ => self.names.all().clone(),
-        };
+        let folder =
+            consumer(filter).map_or_else(|| self.names.all().clone(), |name| self.names.folder(name));
         let foreign = |_| self.refused("the page is not one that its list gave");
         let after = page.after.as_ref().map(Path::parse).transpose().map_err(foreign)?;
         let limit = page.limit.max(1);
@@ -50,7 +48,7 @@ impl Bucket {
 
     /// `None`: it is gone meanwhile, not a key's, or not what the filter takes.
     async fn found(&self, name: &Path, filter: &Filter) -> Result<Option<Found>, StoreError> {
-        if !self.names.is_of_a_key(name) {
+        if !self.names.is_of_a_key(name, consumer(filter)) {
             return Ok(None);
         }
         let unreadable = |key: Option<String>, error| {
@@ -72,6 +70,11 @@ impl Bucket {
             Err(error) => unreadable(document::key(&body), error),
         })
     }
+}
+
+/// The one consumer that the filter takes.
+fn consumer(filter: &Filter) -> Option<&str> {
+    filter.prefix.split_once(':').map(|(consumer, _)| consumer).filter(|consumer| !consumer.is_empty())
 }
 
 impl Maintain for Bucket {

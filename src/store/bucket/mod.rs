@@ -87,10 +87,23 @@ const GRAIN: Duration = Duration::from_secs(1);
 /// `{prefix}/{consumer}/{SHA-256 of the key}.json`: a JSON document with the record, and for people the
 /// key in full, its hash, and when it was written and expires. The key is compared on every read.
 ///
+/// The records of submission lie where people look for them, and show under `shown` what they hold (no
+/// input, no payload):
+///
+/// | object | what | |
+/// |---|---|---|
+/// | `{prefix}/idempotency/{scope}/{key hash}.json` | an idempotency key | the hash is that in the record, the SHA-256 of scope and key; a scope of more than 140 bytes is cut, and followed by a hash |
+/// | `{prefix}/tasks/{last digit of the id}/{id}.json` | a task | in the key's record it is the `task_key` |
+///
+/// Consumers of yours that are named `idempotency` or `tasks` never meet them: theirs lie one folder higher.
+///
 /// # Retention
 /// Nothing is deleted by this store. A lifecycle rule that deletes objects some days after their last
 /// write collects them, and cannot take a key that is in use, because each write makes the object young
-/// again. Its days must be more than ttl + lease + one day; ten suit the default ttl of seven days. No
+/// again. **Its days must be more than the longest ttl that is used + the lease + one day**: ten suit the
+/// defaults (seven days for a key under a layer and for a task, one day for an idempotency key); with an
+/// idempotency ttl or a task ttl of 30 days it takes 32, or a key is forgotten before its time and its retry
+/// makes a second task. Have one rule for the whole prefix: of two that meet, S3 goes by the shorter. No
 /// answer depends on it.
 ///
 /// S3, for `aws s3api put-bucket-lifecycle-configuration`:

@@ -12,7 +12,7 @@ mod sizes;
 
 use pushonce::sizing::Sizing;
 
-use crate::Unreadable;
+use crate::Failed;
 use crate::plan::{Identity, Plan, Resource, So, Told};
 use crate::report::{Checked, Finding};
 
@@ -27,7 +27,7 @@ const ACCOUNT: &str = "google_service_account";
 ///
 /// # Errors
 /// That there is none.
-pub(crate) fn check(plan: &Plan, over: &dyn Fn(Sizing) -> Sizing) -> Result<Vec<Checked>, Unreadable> {
+pub(crate) fn check(plan: &Plan, over: &dyn Fn(Sizing) -> Sizing) -> Result<Vec<Checked>, Failed> {
     let pushes = |subscription: &&Resource| plan.told(subscription, "/push_config/0") != Told::Absent;
     let checked: Vec<_> =
         plan.of(SUBSCRIPTION).filter(pushes).map(|subscription| one(plan, subscription, over)).collect();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Unreadable;
+use crate::Failed;
 
 use self::address::Part;
 pub(crate) use self::follow::Leaf;
@@ -60,7 +60,7 @@ impl<'a> Told<'a> {
 impl Plan {
     /// # Errors
     /// That the text is no plan.
-    pub(crate) fn read(text: &str) -> Result<Self, Unreadable> {
+    pub(crate) fn read(text: &str) -> Result<Self, Failed> {
         let what = "expected what `terraform show -json PLANFILE` prints";
         let shown: Shown = serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))?;
         if !shown.format_version.starts_with("1.") {
