@@ -36,6 +36,8 @@ mod proxy;
 #[cfg(test)]
 mod pubsub;
 #[cfg(test)]
+mod redrive;
+#[cfg(test)]
 #[path = "../tests/support/report.rs"]
 mod report;
 #[cfg(test)]
