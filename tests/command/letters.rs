@@ -235,3 +235,20 @@ async fn a_publisher_that_cannot_be_is_code_2_before_anything_changes() {
     assert_eq!((told.code, &*told.out, told.err.lines().count()), (2, "", 1), "{}", told.err);
     assert_eq!(asked.lines(&["dead-letters", "list", "--state", "kept"]).await.len(), 1);
 }
+
+#[tokio::test]
+async fn one_that_cannot_be_understood_keeps_no_other_from_its_redrive() {
+    let site = Site::sqlite().await;
+    let asked = Asked::of(&site);
+    let mut ids = Vec::new();
+    for id in ["m-1", "m-2", "m-3"] {
+        ids.push(asked.received(given_up(id)).await);
+    }
+    let spoil = "UPDATE pushonce SET document = 'no record' WHERE name LIKE $1";
+    let spoilt = sqlx::query(spoil).bind(format!("%{}", ids[1])).execute(&asked.file().await).await;
+    assert_eq!(spoilt.unwrap().rows_affected(), 1);
+    let all = ["dead-letters", "redrive", "--all", "--subscription", "orders-push", "--dry-run", "--json"];
+    let told = asked.run(&[&all[..], &["--topic", "projects/p/topics/t"]].concat()).await;
+    assert_eq!((told.code, outcomes(&told)), (2, vec!["would-publish".to_owned(); 2]));
+    assert!(told.err.contains("is not a record") && told.err.lines().count() == 1, "{}", told.err);
+}

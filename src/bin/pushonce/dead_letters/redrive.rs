@@ -74,16 +74,24 @@ impl Redrive {
 impl Run {
     async fn all(&mut self, asked: &Redrive, subscription: &str) -> Result<(), Failed> {
         let mut page = Page::default();
+        let mut unreadable = None;
         loop {
             let listed = again(async || self.letters.list(&page).await).await?;
             for entry in listed.found {
-                let entry = entry?;
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    // It hides no other.
+                    Err(error) => {
+                        unreadable = Some(error);
+                        continue;
+                    }
+                };
                 let wanted = entry.state == DeadLetterState::Kept && is_of(&entry, subscription);
                 if wanted && self.one(asked, &entry.id).await? == ControlFlow::Break(()) {
                     return Ok(());
                 }
             }
-            let Some(next) = listed.next else { return Ok(()) };
+            let Some(next) = listed.next else { return unreadable.map_or(Ok(()), |error| Err(error.into())) };
             page.after = Some(next);
         }
     }
