@@ -11,6 +11,7 @@ mod races;
 mod refused;
 mod rows;
 mod scopes;
+mod spec;
 mod windows;
 mod world;
 
