@@ -131,7 +131,7 @@ impl Submission {
     }
 
     /// An attribute of the message. `task-id`, `task-scope`, `task-type`, `idempotency-key` and
-    /// `traceparent` are set by the library.
+    /// `traceparent` are the library's own; names that begin with `goog` are Google's.
     pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.attributes.insert(name.into(), value.into());
         self
