@@ -56,14 +56,19 @@ pub(super) fn fits(entry: &DeadLetterEntry) -> Result<bool, StoreError> {
     Ok(encoded(entry)?.len() <= DATA_LIMIT - ROOM)
 }
 
-/// Writes a new entry, unless it stands already: then what stands comes back.
+/// Writes a new entry, unless it stands already: then what stands comes back. One that was redriven before
+/// this dead letter was `published` is given up anew.
 pub(super) fn create(
     entry: &DeadLetterEntry,
+    published: Option<DateTime<Utc>>,
     standing: Option<&Stored>,
     stamp: Stamp,
 ) -> Result<Amend<Option<DeadLetterEntry>>, StoreError> {
     if let Some((_, found)) = found(standing)? {
-        return Ok(Amend::Leave(Some(found)));
+        let redriven = found.redriven.as_ref().map(|redriven| redriven.at);
+        if !redriven.zip(published).is_some_and(|(redriven, published)| published > redriven) {
+            return Ok(Amend::Leave(Some(found)));
+        }
     }
     let blank = || Record::blank(Verb::Lock, Duration::ZERO, KEPT);
     let stood = standing.map_or_else(blank, |stored| stored.record.clone());

@@ -63,10 +63,11 @@ fn named(delivery: &Delivery) -> Option<(Source, String)> {
         let message = if is_given(SOURCE_MESSAGE_ID) { text(SOURCE_MESSAGE_ID) } else { message? };
         (Source::Handler, vec![text(CONSUMER), text(KEY), message, text(PUBLISH_TIME)])
     } else if is_given(SUBSCRIPTION) {
-        (Source::Attempts, vec![text(SUBSCRIPTION_PROJECT), text(SUBSCRIPTION), message?])
+        (Source::Attempts, vec![text(SUBSCRIPTION_PROJECT), text(SUBSCRIPTION), message?, text(PUBLISH_TIME)])
     } else {
         // Published by somebody else.
-        (Source::Attempts, vec![delivery.subscription().unwrap_or_default().to_owned(), message?])
+        let time = delivery.publish_time().map(|time| time.to_rfc3339()).unwrap_or_default();
+        (Source::Attempts, vec![delivery.subscription().unwrap_or_default().to_owned(), message?, time])
     };
     let hash = hex(&Sha256::digest(join(&[vec![source.to_string()], parts].concat())));
     Some((source, format!("{MARK}{}", &hash[..DIGITS])))

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::turn::alone;
 use super::{DeadLetterEntry, DeadLetterState, NotKept, kept, received};
 use crate::idempotent::{End, Follow};
 use crate::lease::{First, Place};
 use crate::pubsub::Delivery;
-use crate::store::Store;
+use crate::store::{Store, Stored};
 use crate::time::{Clock, micros, system_clock};
 
 /// Keeps the dead letters that a dead-letter subscription delivers: by [`router`](Self::router), or one by
@@ -62,11 +64,12 @@ impl Receiver {
             return Err(NotKept::Unnamed);
         };
         let id = entry.id.clone();
+        let published = delivery.publish_time();
         let received = match self.task(delivery) {
-            None => keep(&place, entry).await?,
+            None => keep(&place, entry, published).await?,
             Some((follow, task)) => {
                 let work = async move {
-                    let received = keep(&place, entry).await?;
+                    let received = keep(&place, entry, published).await?;
                     // Also of a copy: the delivery before may have come no further than to keep it.
                     if received.entry().state == DeadLetterState::Kept {
                         follow.ended(&task, End::DeadLettered).await.map_err(NotKept::Follow)?;
@@ -100,7 +103,12 @@ impl Received {
     }
 }
 
-async fn keep(place: &Place, entry: DeadLetterEntry) -> Result<Received, NotKept> {
-    let kept = place.amend(First::Nothing, |standing, stamp| kept::create(&entry, standing, stamp)).await?;
+async fn keep(
+    place: &Place,
+    entry: DeadLetterEntry,
+    published: Option<DateTime<Utc>>,
+) -> Result<Received, NotKept> {
+    let create = |standing: Option<&Stored>, stamp| kept::create(&entry, published, standing, stamp);
+    let kept = place.amend(First::Nothing, create).await?;
     Ok(kept.value.map_or(Received::Kept(entry), Received::Copy))
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
@@ -15,11 +16,13 @@ use super::keys::Unkeyed;
 use super::rejected;
 use super::report::{self, Report};
 use crate::key::Key;
-use crate::lease::{DeadLetter, Lease, Place, RunError};
+use crate::lease::{DeadLetter, Lease, Place, RunError, Skip};
 use crate::meter::{self, Run};
 use crate::pubsub::outcome::HEADER;
 use crate::pubsub::{Delivery, KeyRuleError, Outcome, Refused, Verdict, outcome_of};
+use crate::store::record::Progress;
 use crate::store::{BoxError, BoxFuture};
+use crate::time::micros;
 use crate::verbs::plan::{Ran, Reply};
 
 /// Where the guard's result goes: one answer, one log line, the hooks. Also where the caller has gone,
@@ -62,11 +65,15 @@ impl Reply<Response<Bytes>> for Answering {
             return None;
         };
         Some(Box::pin(async move {
-            let told = ends.tell(follow, &place.key).await;
-            self.answer(match told {
-                Ok(()) => judged,
-                Err(untold) => judged.untold(ends, untold),
-            });
+            match ends.tell(follow.clone(), &place.key).await {
+                Ok(()) => self.answer(judged),
+                Err(untold) => {
+                    self.answer(judged.untold(ends, untold));
+                    if !ends.recorded {
+                        ends.tell_on(&follow, &place.key).await;
+                    }
+                }
+            }
         }))
     }
 }
@@ -75,6 +82,17 @@ impl Answering {
     /// Of work that runs without a guard.
     pub(super) fn measured(&self) -> Run {
         Run::begin(self.config.consumer(), &self.config.clock)
+    }
+
+    /// What is left of the lease of a mark of `at_most_once` that somebody follows: until then the work may be
+    /// running, and whoever follows is not to be told that it is lost.
+    pub(super) fn running(&self, skip: &Skip) -> Option<Duration> {
+        let Skip::Duplicate { receipt: Some(receipt), .. } = skip else { return None };
+        if !self.followed || receipt.progress != Progress::Started {
+            return None;
+        }
+        let age = micros(self.config.clock.wall()).saturating_sub(receipt.at);
+        self.config.settings.lease.checked_sub(Duration::from_micros(age)).filter(|left| !left.is_zero())
     }
 
     /// Who follows what the message is about, if anybody does.

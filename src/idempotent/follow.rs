@@ -17,7 +17,14 @@ pub trait Follow: fmt::Debug + Send + Sync + 'static {
     /// The attribute that holds the id.
     fn attribute(&self) -> &str;
 
-    /// Asked before the claim: whether the work is still wanted. An id that is not known is.
+    /// Whether a text can be such an id. A message with another one is somebody else's: it has the key that
+    /// the layer's rule says, and is not followed.
+    fn is_id(&self, _: &str) -> bool {
+        true
+    }
+
+    /// Asked before the claim: whether the work is still wanted. An id that is not known is. It only looks:
+    /// what becomes of work that is skipped is told to [`ended`](Self::ended).
     ///
     /// # Errors
     /// Anything: nothing is claimed, and the delivery is answered 503.
@@ -42,8 +49,13 @@ pub trait Follow: fmt::Debug + Send + Sync + 'static {
 pub enum Wanted {
     /// It is.
     Yes,
-    /// It is not (cancelled, expired): acked without a run.
+    /// It is not (cancelled): acked without a run.
     No {
+        /// Why, in a word, for the log.
+        why: &'static str,
+    },
+    /// It was to begin before now: acked without a run, unless it has begun.
+    Late {
         /// Why, in a word, for the log.
         why: &'static str,
     },
@@ -59,4 +71,6 @@ pub enum End {
     DeadLettered,
     /// `at_most_once`: it failed or crashed after its mark, and will not run again.
     Lost,
+    /// It was not wanted any more, and is skipped.
+    Skipped,
 }

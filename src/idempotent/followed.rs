@@ -10,34 +10,44 @@ use futures_util::FutureExt as _;
 use super::answer::Refusal;
 use super::follow::{End, Follow, Wanted};
 use crate::key::Key;
-use crate::lease::{Place, RunError, Skip, Status, inspect};
+use crate::lease::{Inspected, Place, RunError, Skip, Status, inspect};
 use crate::pubsub::Delivery;
 use crate::store::record::{Progress, Receipt};
 use crate::store::{BoxError, BoxFuture};
 use crate::time::within;
+use crate::{random, task};
 
 /// The most that one call may take.
 const CALL: Duration = Duration::from_secs(5);
+/// The longest pause before an end is told again that no redelivery will tell.
+const SLOWEST: Duration = Duration::from_secs(30);
 
 /// The id of what a message is about: it is followed where it has one.
 pub(super) fn id<'a>(follow: &dyn Follow, delivery: &'a Delivery) -> Option<&'a str> {
-    delivery.attribute(follow.attribute()).filter(|id| !id.trim().is_empty())
+    delivery.attribute(follow.attribute()).filter(|id| !id.trim().is_empty() && follow.is_id(id))
 }
 
 /// Asks whether the work of that key is still wanted. What was begun before nobody wanted it any more is
 /// seen to its end: a delivery that crashed after its work was recorded has still to be told of.
 pub(super) async fn wanted(follow: &dyn Follow, place: &Place) -> Result<(), Refusal> {
-    let why = match bounded(|| follow.wanted(place.key.text())).await {
-        Ok(Wanted::Yes) => return Ok(()),
-        Ok(Wanted::No { why }) => why,
-        Err(source) => return Err(Refusal::Unasked(source)),
+    let (why, late) = match bounded(|| follow.wanted(place.key.text())).await.map_err(Refusal::Unasked)? {
+        Wanted::Yes => return Ok(()),
+        Wanted::No { why } => (why, false),
+        Wanted::Late { why } => (why, true),
     };
     let stands = bounded(|| Box::pin(async { Ok(inspect(&*place.store, &place.key).await?) })).await;
-    match stands.map_err(Refusal::Unasked)?.map(|stands| stands.status) {
-        Some(Status::Done { .. }) => Ok(()),
-        Some(Status::Held { left }) => Err(RunError::Skipped(Skip::InProgress { left }).into()),
-        _ => Err(Refusal::Unwanted { why }),
+    match stands.map_err(Refusal::Unasked)? {
+        Some(Inspected { status: Status::Done { .. } | Status::Started { .. }, .. }) => return Ok(()),
+        Some(Inspected { status: Status::Held { left }, .. }) => {
+            return Err(RunError::Skipped(Skip::InProgress { left }).into());
+        }
+        // It began in time.
+        Some(Inspected { status: Status::Lapsed, .. }) if late => return Ok(()),
+        Some(Inspected { status: Status::Released, record, .. }) if late && record.runs > 0 => return Ok(()),
+        _ => {}
     }
+    bounded(|| follow.ended(place.key.text(), End::Skipped)).await.map_err(Refusal::Unasked)?;
+    Err(Refusal::Unwanted { why })
 }
 
 /// How the work of a message ended for good.
@@ -60,6 +70,18 @@ impl Ends {
             Some(Progress::Rejected) => End::DeadLettered,
             Some(Progress::Started) => End::Lost,
         })
+    }
+
+    /// Tells it until it is told or the process ends: where no redelivery will.
+    pub(super) async fn tell_on(self, follow: &Arc<dyn Follow>, key: &Key) {
+        let mut nap = Duration::from_secs(1);
+        while !task::draining() {
+            tokio::time::sleep(random::jitter(nap)).await;
+            if self.tell(follow.clone(), key).await.is_ok() {
+                return;
+            }
+            nap = (nap * 2).min(SLOWEST);
+        }
     }
 
     /// Tells whoever follows that key.

@@ -69,6 +69,7 @@ impl Judged {
     }
 
     fn skipped(at: &Answering, skip: Skip) -> Self {
+        let skip = at.running(&skip).map_or(skip, |left| Skip::InProgress { left });
         let verdict = match &skip {
             // Under a message id, which names one message, another payload is another message: losing it would be worse.
             Skip::Duplicate { conflict: true, .. } if !at.followed && at.config.key.is_message_id() => {

@@ -13,6 +13,7 @@ pub(crate) enum First {
     /// Nothing: a create is tried before any read.
     Nothing,
     /// This, as this process has written or read it.
+    #[cfg_attr(not(feature = "submit"), expect(dead_code, reason = "only submission knows or asks for it"))]
     Is(Stored),
     /// Nobody knows: read.
     Unread,
@@ -33,8 +34,10 @@ pub(crate) struct Amended<T> {
     /// What was decided last.
     pub(crate) value: T,
     /// What stands now, as far as this process knows.
+    #[cfg_attr(not(feature = "submit"), expect(dead_code, reason = "only submission knows or asks for it"))]
     pub(crate) stands: Option<Stored>,
     /// Whether the store had to be read.
+    #[cfg_attr(not(feature = "submit"), expect(dead_code, reason = "only submission knows or asks for it"))]
     pub(crate) read: bool,
 }
 

@@ -38,7 +38,12 @@ fn decide(standing: Option<&Stored>, stamp: Stamp, write: bool) -> Amend<Freed> 
     let receipt = stored.record.receipt.as_ref();
     let rejected = receipt.is_some_and(|told| told.progress == Progress::Rejected);
     Amend::Leave(match Status::of(stored) {
-        Status::Lapsed | Status::Released | Status::Expired => Freed::Free,
+        // Whoever held it could still write that it is rejected, after the message was sent again.
+        Status::Lapsed => match machine::reset(stored, Force::No, stamp) {
+            machine::Reset::Write(next) if write => return Amend::Write(next, Freed::Free),
+            _ => Freed::Free,
+        },
+        Status::Released | Status::Expired => Freed::Free,
         Status::Held { left } => Freed::Held { left },
         Status::Done { .. } if rejected => match machine::reset(stored, Force::No, stamp) {
             machine::Reset::Write(next) if write => return Amend::Write(next, Freed::Reset),

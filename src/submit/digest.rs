@@ -18,10 +18,10 @@ pub(super) fn json(text: &str) -> Result<String, InvalidSubmission> {
     if is_too_deep(text) {
         return Err(InvalidSubmission::Input { what: format!("it is nested more than {DEEPEST} deep") });
     }
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| no_json(&error))?;
-    let mut canonical = String::with_capacity(text.len());
-    write(raw, &mut canonical).map_err(|error| no_json(&error))?;
-    Ok(digest("json", canonical.as_bytes()))
+    serde_json::from_str::<&RawValue>(text).map_err(|error| no_json(&error))?;
+    let mut canonical = Canonical { text, at: 0, out: String::with_capacity(text.len()) };
+    canonical.value().map_err(|error| no_json(&error))?;
+    Ok(digest("json", canonical.out.as_bytes()))
 }
 
 /// The digest of any bytes.
@@ -66,39 +66,94 @@ fn no_json(error: &serde_json::Error) -> InvalidSubmission {
     InvalidSubmission::Input { what: format!("line {}, column {}", error.line(), error.column()) }
 }
 
-fn write(raw: &RawValue, out: &mut String) -> Result<(), serde_json::Error> {
-    let text = raw.get();
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            // Of two members of one name the last counts, as for whoever reads it.
-            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
-            out.push('{');
-            for (at, (name, value)) in members.into_iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                out.push_str(&serde_json::to_string(&name)?);
-                out.push(':');
-                write(value, out)?;
-            }
-            out.push('}');
-        }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text)?;
-            out.push('[');
-            for (at, item) in items.into_iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write(item, out)?;
-            }
-            out.push(']');
-        }
-        Some(b'"') => out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?),
-        Some(b'-' | b'0'..=b'9') => out.push_str(&number(text)),
-        _ => out.push_str(text),
+/// A reader of a text that is JSON for sure, which writes it as it is compared. Each byte is read once,
+/// whatever the nesting: callers choose it.
+struct Canonical<'a> {
+    text: &'a str,
+    at: usize,
+    out: String,
+}
+
+impl<'a> Canonical<'a> {
+    fn next(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.text.as_bytes().get(self.at).copied()
     }
-    Ok(())
+
+    /// Takes what separates two parts, and tells whether there is another one.
+    fn goes_on(&mut self, end: u8) -> bool {
+        let next = self.next();
+        self.at += usize::from(next == Some(end) || next == Some(b','));
+        next.is_some_and(|next| next != end)
+    }
+
+    fn value(&mut self) -> Result<(), serde_json::Error> {
+        match self.next() {
+            Some(b'{') => self.object(),
+            Some(b'[') => self.array(),
+            Some(b'"') => {
+                let text = self.string()?;
+                self.out.push_str(&serde_json::to_string(&text)?);
+                Ok(())
+            }
+            _ => {
+                let text =
+                    self.span(|byte| !matches!(byte, b',' | b']' | b'}') && !byte.is_ascii_whitespace());
+                let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+                self.out.push_str(&if is_number { number(text) } else { text.to_owned() });
+                Ok(())
+            }
+        }
+    }
+
+    fn array(&mut self) -> Result<(), serde_json::Error> {
+        self.at += 1;
+        self.out.push('[');
+        while self.goes_on(b']') {
+            self.value()?;
+            self.out.push(',');
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    fn object(&mut self) -> Result<(), serde_json::Error> {
+        self.at += 1;
+        // Of two members of one name the last counts, as for whoever reads it.
+        let mut members = BTreeMap::<String, String>::new();
+        let outer = std::mem::take(&mut self.out);
+        while self.goes_on(b'}') {
+            self.next();
+            let name = self.string()?;
+            self.next();
+            self.at += 1;
+            self.value()?;
+            members.insert(name, std::mem::take(&mut self.out));
+        }
+        self.out = outer;
+        self.out.push('{');
+        for (name, value) in members {
+            self.out.push_str(&serde_json::to_string(&name)?);
+            self.out.extend([":", &value, ","]);
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<String, serde_json::Error> {
+        let from = self.at;
+        let mut bytes = self.text[from + 1..].bytes();
+        skip_string(&mut bytes);
+        self.at = self.text.len() - bytes.len();
+        serde_json::from_str(&self.text[from..self.at])
+    }
+
+    fn span(&mut self, within: impl Fn(u8) -> bool) -> &'a str {
+        let from = self.at;
+        self.at += self.text[from..].bytes().take_while(|byte| within(*byte)).count();
+        &self.text[from..self.at]
+    }
 }
 
 /// The exact decimal value: sign, digits without zeros at either end, and the power of ten.
@@ -164,6 +219,37 @@ mod tests {
         {
             assert!(json(&format!("[\"{quoted}\"]")).is_ok(), "{quoted:.9}");
         }
+    }
+
+    #[test]
+    fn parts_stay_apart() {
+        let texts = [
+            "[1,2]",
+            "[12]",
+            "[[1],2]",
+            "[1,[2]]",
+            "[]",
+            "[[]]",
+            "{}",
+            "[{}]",
+            r#"{"a":{}}"#,
+            r#"["a"]"#,
+            r#"{"a":"b"}"#,
+            r#"{"a":1,"b":2}"#,
+            r#"{"a":{"b":2}}"#,
+            r#"[",",1]"#,
+            r#"["\\",1]"#,
+            "null",
+            "true",
+            "[null]",
+        ];
+        for (at, text) in texts.iter().enumerate() {
+            for other in &texts[at + 1..] {
+                assert_ne!(json(text).unwrap(), json(other).unwrap(), "{text} {other}");
+            }
+        }
+        assert_eq!(json(r#"{"a":1,"a":2}"#).unwrap(), json(r#"{"a":2}"#).unwrap());
+        assert_eq!(json("\t[ 1 ,\n{ \"a\" : null } ]\r").unwrap(), json(r#"[1,{"a":null}]"#).unwrap());
     }
 
     #[test]

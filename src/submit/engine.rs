@@ -6,7 +6,8 @@ use super::key_record::{self, Ask, KeyRecord, Met, age};
 use super::message::publish;
 use super::submission::{Submission, Submitted};
 use super::{SubmitError, Task, TaskId, TaskState, task_record};
-use crate::chain::chain;
+use crate::chain::chain_about;
+use crate::key::{Key, KeyInLogs};
 use crate::lease::{Amend, First, Place};
 use crate::random;
 use crate::store::record::{Record, State};
@@ -190,11 +191,16 @@ impl<'a> Keyed<'a> {
             Ok(moved) => Submitted { task: moved.value, duplicate },
             // It is published, and that is the answer. A retry takes the key over, with the same task.
             Err(error) => {
-                let (task_id, error) = (task.task_id, chain(&error));
+                let (task_id, error) = (task.task_id, chain_about(&self.quiet(), &error));
                 tracing::warn!(%task_id, error, "the key of a submitted task is not moved on from its creation");
                 Submitted { task, duplicate }
             }
         }
+    }
+
+    /// The key, for a log: its text is the caller's.
+    fn quiet(&self) -> Key {
+        self.place.key.clone().in_logs(KeyInLogs::Hashed)
     }
 
     /// Lets the next submission of the key take over at once.
@@ -208,7 +214,7 @@ impl<'a> Keyed<'a> {
             Ok(Amend::Write(Box::new(next.stamped(stamp)), ()))
         });
         if let Err(error) = given.await {
-            let error = chain(&error);
+            let error = chain_about(&self.quiet(), &error);
             tracing::warn!(
                 error,
                 "the key of a task that is not known to be published is held for its creating-lease"

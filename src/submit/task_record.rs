@@ -54,22 +54,26 @@ pub(super) fn create(
     standing: Option<&Stored>,
     stamp: Stamp,
 ) -> Result<Amend<Task>, StoreError> {
-    match standing.map(live).transpose()?.flatten() {
-        Some(found) if found.state.is_terminal() || found.run_before == task.run_before => {
-            return Ok(Amend::Leave(found));
+    let task = match (standing, standing.map(live).transpose()?.flatten()) {
+        (Some(stored), Some(found)) if found.state.is_terminal() || found.run_before == task.run_before => {
+            // It is never over before the key that names it, which has its window anew.
+            if stored.record.ttl.saturating_sub(age(stored)) >= ttl {
+                return Ok(Amend::Leave(found));
+            }
+            found
         }
-        _ => {}
-    }
+        _ => task.clone(),
+    };
     let found = standing
         .map_or_else(|| Record::blank(Verb::Lock, Duration::ZERO, ttl), |stored| stored.record.clone());
     let record = Record {
         state: State::Done,
         ttl,
         aged: Duration::ZERO,
-        data: encoded(task)?,
+        data: encoded(&task)?,
         ..higher(found, stamp)
     };
-    Ok(Amend::Write(Box::new(record.stamped(stamp)), task.clone()))
+    Ok(Amend::Write(Box::new(record.stamped(stamp)), task))
 }
 
 /// The same record with another task in it. Its window does not slide.

@@ -38,8 +38,10 @@ enum Move {
     Completed,
     /// It failed, unless it is over.
     Failed(Why),
-    /// It runs once more, unless it is completed.
+    /// It runs once more, unless it is completed or cancelled.
     Redriven,
+    /// Its message is skipped: it expires, if it is still to begin before now.
+    Skipped,
 }
 
 impl Tasks {
@@ -83,7 +85,7 @@ impl Tasks {
         let place = self.task(id)?;
         let moved = place.amend(First::Unread, |standing, stamp| {
             let Some((stored, task)) = found(standing)? else { return Ok(Amend::Leave(None)) };
-            let Some((state, why)) = to.of(&task) else { return Ok(Amend::Leave(Some(task))) };
+            let Some((state, why)) = to.of(&task, age(stored)) else { return Ok(Amend::Leave(Some(task))) };
             let run_before = task.run_before.filter(|_| !matches!(to, Move::Redriven));
             let task = Task { state, why, run_before, updated_at: task_record::time(stamp.now), ..task };
             Ok(Amend::Write(Box::new(task_record::rewritten(stored, &task, stamp)?), Some(task)))
@@ -101,30 +103,28 @@ impl Tasks {
         let looked = place.amend(First::Unread, |standing, _| {
             Ok(Amend::Leave(found(standing)?.map(|(stored, task)| (is_late(&task, age(stored)), task))))
         });
-        let why = match looked.await?.value {
-            Some((true, _)) => Why::Expired,
-            Some((false, Task { why: Some(why @ (Why::Cancelled | Why::Expired)), .. })) => why,
-            _ => return Ok(Wanted::Yes),
-        };
-        // Also where it stands already: an earlier move may have come no further than the task's record.
-        let moved = self.go(id, Move::Failed(why)).await?;
-        Ok(match moved.and_then(|task| task.why) {
-            Some(Why::Cancelled) => Wanted::No { why: "cancelled" },
-            Some(Why::Expired) => Wanted::No { why: "expired" },
-            Some(Why::DeadLettered | Why::Lost) | None => Wanted::Yes,
+        Ok(match looked.await?.value {
+            Some((true, _)) => Wanted::Late { why: "expired" },
+            Some((false, Task { why: Some(Why::Cancelled), .. })) => Wanted::No { why: "cancelled" },
+            Some((false, Task { why: Some(Why::Expired), .. })) => Wanted::No { why: "expired" },
+            _ => Wanted::Yes,
         })
     }
 }
 
 impl Move {
     /// The state that a task comes to; `None` where it stays.
-    fn of(self, task: &Task) -> Option<(TaskState, Option<Why>)> {
+    fn of(self, task: &Task, age: Duration) -> Option<(TaskState, Option<Why>)> {
         let next = match self {
             Self::Completed => (TaskState::Completed, None),
             Self::Failed(_) if task.state.is_terminal() => return None,
             Self::Failed(why) => (TaskState::Failed, Some(why)),
-            Self::Redriven if task.state == TaskState::Completed => return None,
+            Self::Redriven if task.state == TaskState::Completed || task.why == Some(Why::Cancelled) => {
+                return None;
+            }
             Self::Redriven => (TaskState::Processing, None),
+            Self::Skipped if !is_late(task, age) => return None,
+            Self::Skipped => (TaskState::Failed, Some(Why::Expired)),
         };
         Some(next).filter(|next| *next != (task.state, task.why))
     }
@@ -153,12 +153,20 @@ fn follow(standing: Option<&Stored>, task: &Task, stamp: Stamp) -> Result<Amend<
     if found.task_id != task.task_id || (found.state, found.why) == (task.state, task.why) {
         return Ok(Amend::Leave(()));
     }
+    // Final, as of the task: whoever looked at that before it was completed comes late.
+    if found.state == TaskState::Completed {
+        return Ok(Amend::Leave(()));
+    }
     Ok(Amend::Write(Box::new(KeyRecord::moved(stored, task.state, task.why, stamp)?), ()))
 }
 
 impl Follow for Tasks {
     fn attribute(&self) -> &str {
         "task-id"
+    }
+
+    fn is_id(&self, text: &str) -> bool {
+        text.parse::<TaskId>().is_ok()
     }
 
     fn wanted<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Wanted, BoxError>> {
@@ -175,6 +183,7 @@ impl Follow for Tasks {
                 End::Completed => Move::Completed,
                 End::DeadLettered => Move::Failed(Why::DeadLettered),
                 End::Lost => Move::Failed(Why::Lost),
+                End::Skipped => Move::Skipped,
             };
             self.go(id, to).await?;
             Ok(())

@@ -129,7 +129,7 @@ async fn what_nobody_wants_is_acked_and_nothing_is_claimed() {
     assert!(line.field("error").contains("cancelled"), "{line:?}");
     assert_eq!((runs.count(), world.stands("t").await), (0, None));
     assert_eq!(world.chaos.take().swaps, 0);
-    assert_eq!(follower.calls(), [Call::Wanted("t".into())]);
+    assert_eq!(follower.calls(), [Call::Wanted("t".into()), Call::Ended("t".into(), End::Skipped)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,8 +27,12 @@ fn no_kill_makes_a_second_task() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let rounds = std::env::var("PUSHONCE_ROUNDS").map_or(20, |rounds| rounds.parse().unwrap());
-    runtime.block_on(storm(rounds));
+    runtime.block_on(storm(rounds()));
+}
+
+/// How many for each point and store.
+pub(crate) fn rounds() -> usize {
+    std::env::var("PUSHONCE_ROUNDS").map_or(20, |rounds| rounds.parse().unwrap())
 }
 
 async fn storm(rounds: usize) {
