@@ -66,7 +66,7 @@ pub(super) fn create(
 ) -> Result<Amend<Option<DeadLetterEntry>>, StoreError> {
     if let Some((_, found)) = found(standing)? {
         let redriven = found.redriven.as_ref().map(|redriven| redriven.at);
-        if !redriven.zip(published).is_some_and(|(redriven, published)| published > redriven) {
+        if redriven.zip(published).is_none_or(|(redriven, published)| published <= redriven) {
             return Ok(Amend::Leave(Some(found)));
         }
     }
