@@ -32,6 +32,20 @@
 //! Work that a handler spawns and does not await is not guarded. Work inside a streamed body is: the
 //! body is read, up to [`response_limit`](IdempotentLayer::response_limit), before the key is completed.
 //!
+//! # Dead letters
+//!
+//! A handler that finds a message which can never succeed returns
+//! [`Failure::dead_letter`](crate::Failure::dead_letter), or any error with a
+//! [`DeadLetter`](crate::DeadLetter) in its chain. With
+//! [`dead_letters`](IdempotentLayer::dead_letters) the message then goes to that topic while its claim
+//! stands, its key is done as rejected, and it is acked. `docs/failures.md` has what happens when any of
+//! that fails.
+//!
+//! # Messages that somebody follows
+//!
+//! With [`follow`](IdempotentLayer::follow) a record that messages are about, such as a task's, moves as
+//! they fare: see [`Follow`].
+//!
 //! # What is logged
 //!
 //! One line for each delivery, through [`tracing`], and every line that is written while it is worked

@@ -21,6 +21,7 @@ use super::followed;
 use super::handler::Handler;
 use super::keys::Keys;
 use super::span;
+use crate::key::Key;
 use crate::lease::{RunError, Shutdown};
 use crate::pubsub::Delivery;
 use crate::pubsub::extract::{AXUM_LIMIT, lift_body_limit};
@@ -131,21 +132,12 @@ async fn guarded<S, B, R>(
     let (parts, body) = request.into_parts();
     let Push { delivery, keys, buffered } = match Push::read(&config, &parts.headers, body, &span).await {
         Ok(push) => push,
-        Err((refusal, delivery)) => {
+        Err(Turned { refusal, delivery, key }) => {
             // An error means that nobody waits, which changes nothing.
-            let _ = sender.send(refuse(&config, &refusal, delivery.as_ref(), None));
+            let _ = sender.send(refuse(&config, &refusal, delivery.as_ref(), key.as_ref()));
             return;
         }
     };
-    if let Some(follow) = &config.follow
-        && let Some(Keys { place, .. }) = keys.as_ref().filter(|keys| keys.followed)
-        // Boxed, since most layers are followed by nobody.
-        && let Err(refusal) = Box::pin(followed::wanted(&**follow, place)).await
-    {
-        // An error means that nobody waits, which changes nothing.
-        let _ = sender.send(refuse(&config, &refusal, Some(&delivery), Some(&place.key)));
-        return;
-    }
     let request = restored(Request::from_parts(parts, B::from(delivery.body().clone())), &delivery);
     let handler = Handler { ready, request, response_limit: config.response_limit };
     let settings = config.settings;
@@ -172,26 +164,40 @@ struct Push {
 }
 
 impl Push {
-    /// Why it cannot be guarded, with the delivery if there is one.
-    async fn read<B>(
-        config: &Config,
-        headers: &HeaderMap,
-        body: B,
-        span: &Span,
-    ) -> Result<Self, (Refusal, Option<Delivery>)>
+    async fn read<B>(config: &Config, headers: &HeaderMap, body: B, span: &Span) -> Result<Self, Turned>
     where
         B: Body<Error: Into<BoxError>>,
     {
-        let (bytes, buffered) =
-            body::read(body, config.limits).await.map_err(|error| (error.into(), None))?;
-        let delivery = Delivery::decode(headers, bytes).map_err(|error| (error.into(), None))?;
+        let (bytes, buffered) = body::read(body, config.limits).await.map_err(Turned::of)?;
+        let delivery = Delivery::decode(headers, bytes).map_err(Turned::of)?;
         let keys = Keys::of(config, &delivery);
         let key = keys.as_ref().ok().and_then(|keys| keys.as_ref()).map(|keys| &keys.place.key);
         span::read(span, headers, &delivery, key);
-        match keys {
-            Ok(keys) => Ok(Self { delivery, keys, buffered }),
-            Err(refusal) => Err((refusal, Some(delivery))),
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(refusal) => return Err(Turned { refusal, delivery: Some(delivery), key: None }),
+        };
+        if let Some(follow) = &config.follow
+            && let Some(Keys { place, .. }) = keys.as_ref().filter(|keys| keys.followed)
+            // Boxed, since most layers are followed by nobody.
+            && let Err(refusal) = Box::pin(followed::wanted(&**follow, place)).await
+        {
+            return Err(Turned { refusal, delivery: Some(delivery), key: Some(place.key.clone()) });
         }
+        Ok(Self { delivery, keys, buffered })
+    }
+}
+
+/// A push that never comes to the guard: why not, and what is known of it.
+struct Turned {
+    refusal: Refusal,
+    delivery: Option<Delivery>,
+    key: Option<Key>,
+}
+
+impl Turned {
+    fn of(refusal: impl Into<Refusal>) -> Self {
+        Self { refusal: refusal.into(), delivery: None, key: None }
     }
 }
 

@@ -85,19 +85,19 @@ where
     let handle = lease.clone();
     let work = Box::pin(holding(&plan, caught(async move { work(handle).await })));
     let held = Held { claim: &mut claim, entity: entity.as_mut(), lease: &lease, note: &plan.note };
-    let mut end = watch(work, Some(held), &plan.settings, &mut reply).await;
+    let end = watch(work, Some(held), &plan.settings, &mut reply).await;
     run.worked(|| Some(lease.left()));
-    let transacted = lease.close();
-    let undecided = transacted.as_deref().is_none_or(Transacted::is_undone_by_renewal);
-    if undecided && let Some(sending) = reject::asked(&end, &reply) {
-        // Rare, so its state is not carried by all others.
-        end = Box::pin(reject::reject(&mut claim, &lease, end, sending)).await;
-        return settle(claim, entity, end, plan, run, reply).await;
-    }
-    match transacted {
-        None => settle(claim, entity, end, plan, run, reply).await,
-        // Rare, so its state is not carried by all others.
-        Some(transacted) => {
+    match (lease.close(), reject::asked(&end, &reply)) {
+        // What is rare is boxed, so that its state is not carried by all others.
+        (transacted, Some(sending)) if transacted.as_deref().is_none_or(Transacted::is_undone_by_renewal) => {
+            Box::pin(async move {
+                let end = reject::reject(&mut claim, &lease, end, sending).await;
+                settle(claim, entity, end, plan, run, reply).await;
+            })
+            .await;
+        }
+        (None, _) => settle(claim, entity, end, plan, run, reply).await,
+        (Some(transacted), _) => {
             Box::pin(transaction::settle(transacted, claim, entity, end, plan, run, reply)).await;
         }
     }

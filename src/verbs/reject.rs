@@ -61,7 +61,9 @@ pub(super) async fn reject<T>(claim: &mut Claim, lease: &Lease, end: End<T>, sen
             lease.renewed(Part::Key, claim.since());
             sent(sending, claim.excludes()).await
         }
-        Ok(Commit::AlreadyDone | Commit::FencedOut) => Err("its key is not ours any more".to_owned()),
+        // In a transaction of the work's own, whose answer was lost.
+        Ok(Commit::AlreadyDone) => Err("its key is recorded already".to_owned()),
+        Ok(Commit::FencedOut) => Err("its key is not ours any more".to_owned()),
         Err(error) => Err(format!("its claim could not be renewed: {}", chain(&error))),
     };
     match sent {

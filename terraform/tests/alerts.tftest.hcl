@@ -75,12 +75,12 @@ run "events_of_the_log" {
   assert {
     condition = { for key, alert in google_monitoring_alert_policy.log : key => trimprefix(alert.conditions[0].condition_matched_log[0].filter, "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = \"orders\" AND ") } == {
       dead-lettered-by-handler = "jsonPayload.event = \"dead-lettered\""
-      uncertain            = "jsonPayload.event = \"uncertain\""
-      lost                 = "jsonPayload.event = \"lost\""
-      misuse               = "jsonPayload.event = (\"misuse\" OR \"conflict\" OR \"unkeyed\" OR \"refused\")"
-      unauthorized         = "jsonPayload.event = \"unauthorized\""
-      unavailable          = "jsonPayload.event = \"unavailable\" AND severity >= ERROR"
-      attempts-running-out = "jsonPayload.event = \"in-progress\" AND jsonPayload.delivery_attempt >= 18"
+      uncertain                = "jsonPayload.event = \"uncertain\""
+      lost                     = "jsonPayload.event = \"lost\""
+      misuse                   = "jsonPayload.event = (\"misuse\" OR \"conflict\" OR \"unkeyed\" OR \"refused\")"
+      unauthorized             = "jsonPayload.event = \"unauthorized\""
+      unavailable              = "jsonPayload.event = \"unavailable\" AND severity >= ERROR"
+      attempts-running-out     = "jsonPayload.event = \"in-progress\" AND jsonPayload.delivery_attempt >= 18"
     }
     error_message = "filters"
   }

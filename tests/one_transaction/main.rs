@@ -39,5 +39,6 @@ mod sql;
 #[path = "../support/sql.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod sql_server;
+mod told;
 mod verbs;
 mod world;

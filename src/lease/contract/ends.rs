@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::client::expect;
 use super::trial::{LONG, Trial, progress};
 use super::{Breach, must};
+use crate::key::Key;
 use crate::lease::{Commit, Op};
 use crate::store::record::{Ended, Progress, State, Verb};
 use crate::time::{duration_micros, micros};
@@ -145,8 +146,8 @@ pub(super) async fn another_payload_under_a_done_key_is_told_apart(t: &Trial) ->
 pub(super) async fn every_write_counts_retention_anew(t: &Trial) -> Result<(), Breach> {
     let key = t.key("k")?;
     let client = t.client(&key);
-    let kept_until = async |least: Duration, what: &str| {
-        let record = t.stands(&key).await?.record;
+    let kept_until = async |key: &Key, least: Duration, what: &str| {
+        let record = t.stands(key).await?.record;
         // The clock of the writer is ours, and it only went on since.
         let day = Duration::from_secs(24 * 60 * 60);
         let least = record.written.saturating_add(duration_micros(least + day));
@@ -155,18 +156,18 @@ pub(super) async fn every_write_counts_retention_anew(t: &Trial) -> Result<(), B
     };
     let began = micros(t.subject().clock().wall());
     let mut claim = client.wins().await?;
-    must!(kept_until(LONG + LONG, "a claim").await? >= began, "a claim was not written now");
+    must!(kept_until(&key, LONG + LONG, "a claim").await? >= began, "a claim was not written now");
     expect(&mut claim, &Op::Renew, Commit::Recorded).await?;
-    kept_until(LONG + LONG, "a renewal").await?;
+    kept_until(&key, LONG + LONG, "a renewal").await?;
     expect(&mut claim, &Op::Release(Ended::Failed), Commit::Recorded).await?;
-    kept_until(LONG, "a release").await?;
+    kept_until(&key, LONG, "a release").await?;
     let mut claim = client.wins().await?;
     expect(&mut claim, &client.completes(), Commit::Recorded).await?;
-    kept_until(LONG, "a completion").await?;
-    t.subject().forget(&key).await;
-    let mut claim = client.wins().await?;
+    kept_until(&key, LONG, "a completion").await?;
+    let key = t.key("rejected")?;
+    let mut claim = t.client(&key).wins().await?;
     expect(&mut claim, &client.rejects(), Commit::Recorded).await?;
-    kept_until(LONG, "a rejection").await.map(drop)
+    kept_until(&key, LONG, "a rejection").await.map(drop)
 }
 
 pub(super) async fn a_failed_run_is_remembered(t: &Trial) -> Result<(), Breach> {
