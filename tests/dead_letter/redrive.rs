@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use pushonce::dead_letter::{DeadLetterState, Discarded, RedriveError, Redriven};
+use pushonce::dead_letter::{DeadLetterState, Discarded, Received, RedriveError, Redriven, receiver};
 
 use crate::on_servers::on_servers;
 use crate::site::Site;
 use crate::world::{
-    TOPIC, Topics, all, done, forwarded, given_up, keep, letters, published, rejected, shown,
+    TOPIC, Topics, all, delivery, done, forwarded, given_up, keep, letters, published, rejected, shown,
 };
 
 on_servers! {
@@ -17,6 +17,7 @@ on_servers! {
         two_redrives_at_once_publish_once
         a_discarded_dead_letter_is_not_redriven
         a_rejected_key_is_reset_before_its_message_is_published
+        a_dead_letter_that_is_given_up_after_its_redrive_is_kept_anew
     }
 }
 
@@ -120,4 +121,34 @@ async fn a_rejected_key_is_reset_before_its_message_is_published(site: &Site) {
     assert!(matches!(refused, Err(RedriveError::Held { .. })), "{refused:?}");
     assert_eq!(topics.count(), 1);
     assert_eq!(shown(&letters, &id).await.state, DeadLetterState::Kept);
+}
+
+async fn a_dead_letter_that_is_given_up_after_its_redrive_is_kept_anew(site: &Site) {
+    let (store, letters) = (site.store(), letters(site));
+    let (topics, publisher) = Topics::new();
+    // The same message of the same key, each time under the id that its dead letter was published with.
+    let letter = |id: &str| rejected("m-1", "po-1", id);
+    let receive =
+        async |push: &pushonce::testing::Push| receiver(store.clone()).keep(&delivery(push)).await.unwrap();
+    given_up(&store, "po-1").await;
+    let id = receive(&letter("d-1")).await.entry().id.clone();
+    let first = published(letters.redrive(&id).to(&publisher, TOPIC).await.unwrap());
+    let redriven = shown(&letters, &id).await;
+    let at = |after: i64| (first.at + chrono::Duration::milliseconds(after)).to_rfc3339();
+
+    // The answer to its publishing was lost, and the second copy took its time; or nobody knows when it was.
+    for copy in [at(-1), at(0), "no time".to_owned()] {
+        let received = receive(&letter("d-2").publish_time(copy.clone())).await;
+        assert_eq!(received, Received::Copy(redriven.clone()), "{copy}");
+    }
+    // The redriven message was rejected, too.
+    let key = given_up(&store, "po-1").await;
+    let received = receive(&letter("d-3").publish_time(at(1))).await;
+    let Received::Kept(entry) = received else { panic!("{received:?}") };
+    assert_eq!((&entry.id, entry.state, &entry.redriven), (&id, DeadLetterState::Kept, &None));
+    assert_eq!(entry.message_id.as_deref(), Some("d-3"));
+    assert_eq!(all(&letters).await, [entry]);
+    let second = published(letters.redrive(&id).to(&publisher, TOPIC).await.unwrap());
+    assert_eq!((&*second.message_id, topics.count()), ("again-2", 2));
+    pushonce::lock(&key, &store).run(async { Ok(()) }).await.unwrap();
 }

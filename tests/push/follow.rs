@@ -11,7 +11,8 @@ use pushonce::idempotent::End;
 use pushonce::store::Swap;
 use pushonce::store::chaos::{Fault, On, Trips};
 use pushonce::store::record::{Ended, Progress, Receipt, Record, State};
-use pushonce::{IntoKey as _, PayloadCheck, Store as _, attribute, key_fn};
+use pushonce::testing::TokioClock;
+use pushonce::{DEFAULT_LEASE, IntoKey as _, PayloadCheck, Store as _, attribute, key_fn};
 use serde_json::json;
 use tokio::sync::Notify;
 use tracing::Level;
@@ -82,14 +83,22 @@ async fn a_message_without_the_attribute_has_the_key_of_its_layer_and_is_followe
     let (world, runs, follower) = (World::new(), Runs::default(), Follower::default());
     let layer = world.layer().key(attribute("po")).allow_unguarded().follow(follower.clone());
     let app = app(runs.answering(&[200]), layer);
-    for attributes in [json!({ "po": "1" }), json!({ "po": "2", "task-id": " " })] {
+    // The last one's is no id that the follower could have given.
+    for attributes in [
+        json!({ "po": "1" }),
+        json!({ "po": "2", "task-id": " " }),
+        json!({ "po": "3", "task-id": "somebody else's" }),
+    ] {
         let plain = json!({ "messageId": "m", "attributes": attributes });
         assert_eq!(message(&app, &plain).await.told(), (200, "ran"));
         assert_eq!(message(&app, &plain).await.told(), (204, "duplicate"));
     }
     assert_eq!(message(&app, &json!({ "messageId": "m" })).await.told(), (200, "unguarded"));
-    assert_eq!((follower.calls(), runs.count()), (vec![], 3));
-    assert!(world.stands("1").await.is_some() && world.stands("2").await.is_some());
+    assert_eq!((follower.calls(), runs.count()), (vec![], 4));
+    for key in ["1", "2", "3"] {
+        assert_eq!(world.stands(key).await, Some((State::Done, Ended::Fresh, 0)));
+    }
+    assert_eq!(world.stands("somebody else's").await, None);
 }
 
 #[tokio::test]
@@ -197,22 +206,27 @@ async fn a_duplicate_tells_again_what_its_receipt_says() {
     }
 }
 
-/// Has the record of `t` say how far it came.
+/// Has the record of `t` say how far it came, longer ago than any lease.
 async fn rewritten(world: &World, progress: Progress) {
     let key = ("orders", "t").into_key().unwrap();
     let stored = world.memory.read(&key).await.unwrap().unwrap();
-    let receipt = stored.record.receipt.clone().map(|receipt| Receipt { progress, ..receipt });
+    let receipt = stored.record.receipt.clone().map(|receipt| Receipt { progress, at: 0, ..receipt });
     let next = Record { receipt, ..stored.record };
     let swap = world.memory.swap(&key, Some(&stored.version), &next).await.unwrap();
     assert!(matches!(swap, Swap::Written(_)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_at_most_once_has_lost_is_told_by_its_run_and_by_its_redelivery() {
     let (world, runs, follower) = (World::new(), Runs::default(), Follower::default());
-    let app = app(runs.answering(&[500, 200]), world.layer().at_most_once().follow(follower.clone()));
+    let layer = world.layer().clock(Arc::new(TokioClock::new())).at_most_once().follow(follower.clone());
+    let app = app(runs.answering(&[500, 200]), layer);
     assert_eq!(message(&app, &task("m")).await.told(), (500, "lost"));
     assert_eq!(follower.calls(), seen_through(End::Lost));
+    // Until its lease is over nobody else can tell it from a run that goes on.
+    assert_eq!(message(&app, &task("m")).await.told(), (503, "in-progress"));
+    assert_eq!(follower.ends(), []);
+    tokio::time::sleep(DEFAULT_LEASE).await;
     assert_eq!(message(&app, &task("m")).await.told(), (204, "lost"));
     assert_eq!((follower.calls(), runs.count()), (seen_through(End::Lost), 1));
     // What its mark never stood for is not lost.
@@ -236,14 +250,16 @@ async fn an_end_that_was_not_told_is_told_by_the_redelivery() {
     }) {
         let (world, runs, (log, _guard)) = (World::new(), Runs::default(), Log::capture());
         let follower = Follower::default();
-        let layer = if once { world.layer().at_most_once() } else { world.layer() };
-        let app = app(runs.answering(&statuses), layer.follow(follower.clone()));
+        let layer = world.layer().clock(Arc::new(TokioClock::new())).follow(follower.clone());
+        let layer = if once { layer.at_most_once() } else { layer };
+        let app = app(runs.answering(&statuses), layer);
         follower.at_ended(ill);
         assert_eq!(message(&app, &task("m")).await.told(), (503, "unavailable"), "{ill:?}");
         let line = log.outcome();
         assert_eq!((line.level, line.field("event")), (Level::ERROR, "unavailable"));
         assert!(line.field("error").contains("whoever follows it was not told"), "{line:?}");
         assert_eq!(line.field("handler_status"), statuses[0].to_string());
+        tokio::time::sleep(DEFAULT_LEASE).await;
         // The redelivery fails to tell, too; the next one does.
         follower.at_ended(ill);
         assert_eq!(message(&app, &task("m")).await.told(), (503, "unavailable"), "{ill:?}");
@@ -271,8 +287,11 @@ async fn what_nobody_recorded_is_acked_although_it_was_not_told() {
         world.chaos.heal();
         while message(&app, &task("m")).await.told() != (204, "duplicate") {
             tokio::time::sleep(Duration::from_secs(1)).await;
+            follower.calls();
         }
-        assert_eq!((follower.ends(), runs.count()), (vec![End::Completed], 1));
+        // Besides, it is told on until it is heard.
+        assert_eq!(follower.calls()[..2], seen_through(End::Completed));
+        assert_eq!(runs.count(), 1);
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Follower(Arc<Mutex<Told>>);
 struct Told {
     calls: Vec<Call>,
     stood: Vec<Option<State>>,
-    unwanted: bool,
+    says: Option<Wanted>,
     wanted: VecDeque<Ill>,
     ended: VecDeque<Ill>,
     world: Option<World>,
@@ -51,7 +51,11 @@ impl Follower {
     }
 
     pub(crate) fn unwanted(&self) {
-        self.0.lock().unwrap().unwanted = true;
+        self.0.lock().unwrap().says = Some(Wanted::No { why: "cancelled" });
+    }
+
+    pub(crate) fn late(&self) {
+        self.0.lock().unwrap().says = Some(Wanted::Late { why: "expired" });
     }
 
     /// The next question ends so.
@@ -112,12 +116,14 @@ impl Follow for Follower {
         "task-id"
     }
 
+    /// Its own have no spaces.
+    fn is_id(&self, text: &str) -> bool {
+        !text.contains(' ')
+    }
+
     fn wanted<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Wanted, BoxError>> {
-        let unwanted = self.0.lock().unwrap().unwanted;
-        self.called(
-            Call::Wanted(id.to_owned()),
-            if unwanted { Wanted::No { why: "cancelled" } } else { Wanted::Yes },
-        )
+        let says = self.0.lock().unwrap().says.clone();
+        self.called(Call::Wanted(id.to_owned()), says.unwrap_or(Wanted::Yes))
     }
 
     fn ended<'a>(&'a self, id: &'a str, end: End) -> BoxFuture<'a, Result<(), BoxError>> {

@@ -13,6 +13,7 @@ mod bodies;
 mod callers;
 mod dead_letters;
 mod follow;
+mod follow_late;
 mod follower;
 mod handlers;
 mod hooks;

@@ -29,7 +29,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let memory = Arc::new(Memory::new());
+        Self::of(Memory::new())
+    }
+
+    pub(crate) fn of(memory: Memory) -> Self {
+        let memory = Arc::new(memory);
         let chaos = Chaos::new(memory.clone());
         Self { memory, store: chaos.clone(), chaos }
     }
