@@ -115,7 +115,8 @@ async fn an_error_says_that_a_write_may_have_landed_also_where_later_tries_faile
 async fn an_outage_after_the_publish_is_a_success_and_the_key_is_taken_over_with_the_same_task() {
     for fault in [Fault::LoseBefore, Fault::Fail, Fault::Refuse] {
         let (world, chaos) = world();
-        Step::Move.fail(&chaos, fault, 6);
+        // For as long as the move is tried.
+        Step::Move.fail(&chaos, fault, 24);
         let id = world.submitted("k").await;
         chaos.heal();
         assert_eq!(in_progress(&world.charge("k").send().await), Some(id), "{fault:?}");
