@@ -10,6 +10,7 @@
 mod entries;
 #[path = "../support/example.rs"]
 mod example;
+mod given_up;
 mod keys;
 mod lines;
 mod orders;

@@ -14,6 +14,7 @@ use pushonce::{Failure, Outcome, PayloadCheck, RunError, Skip, attribute, key_fn
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use crate::given_up::{Over, Taken};
 use crate::lines::{Entry, Lines};
 use crate::process::alone;
 use crate::world::{PAYLOAD, SUBSCRIPTION, TOKEN, World, answering, app, message, push};
@@ -139,6 +140,19 @@ async fn every_outcome_has_its_event_its_severity_and_its_fields() {
         .unwrap();
     let refused = seen.next(Outcome::Refused, "ERROR", 400);
     assert_eq!((refused.get("message_id"), refused.get("key")), (&Value::Null, &Value::Null));
+
+    let dead = world.layer().dead_letters(Arc::new(Taken), "projects/p/topics/dead");
+    push(&app(post(async || Failure::dead_letter("no such article")), dead), "11").await;
+    let dead = seen.next(Outcome::DeadLettered, "ERROR", 200);
+    is_of(&dead, "11");
+    ran_under(&dead, "fresh", 0);
+    assert!(dead.text("error").ends_with("no such article"), "{dead:?}");
+
+    message("12").attribute("task-id", "t").send(&app(answering(200), world.layer().follow(Over))).await;
+    let skipped = seen.next(Outcome::Skipped, "INFO", 204);
+    ran_under_none(&skipped);
+    assert_eq!((skipped.text("message_id"), skipped.text("key")), ("12", "orders:t"));
+    assert!(skipped.text("error").ends_with("cancelled"), "{skipped:?}");
 
     world.chaos.always(On::Complete, Fault::Fail);
     push(&plain, "9").await;
