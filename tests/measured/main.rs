@@ -8,6 +8,8 @@
 )]
 
 mod alone;
+#[path = "../support/given_up.rs"]
+mod given_up;
 mod in_flight;
 mod ledger;
 #[path = "../push/log.rs"]

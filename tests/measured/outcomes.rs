@@ -7,15 +7,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use http::{Request, StatusCode};
-use pushonce::idempotent::{End, Follow, Wanted};
 use pushonce::measure::OUTCOMES;
-use pushonce::publish::{Message, PublishError, Publisher};
 use pushonce::store::chaos::{Fault, On};
-use pushonce::store::{BoxError, BoxFuture};
 use pushonce::{Failure, IdempotentLayer, Outcome, PayloadCheck, attribute, json_pointer, key_fn};
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::given_up::{Over, Taken};
 use crate::samples::{RECORDER, in_flight, listen, outcomes, times};
 use crate::world::{World, app, message, panics, posted, push, send, with_data, wrapped};
 
@@ -195,16 +193,6 @@ async fn what_runs_unguarded_is_counted_and_its_work_timed() {
     assert_eq!(counts, [0, 1, 0]);
 }
 
-/// A topic that takes everything.
-#[derive(Debug)]
-struct Taken;
-
-impl Publisher for Taken {
-    fn publish<'a>(&'a self, _: &'a str, _: &'a Message) -> BoxFuture<'a, Result<Arc<str>, PublishError>> {
-        Box::pin(async { Ok("1".into()) })
-    }
-}
-
 #[tokio::test]
 async fn what_a_handler_rejects_is_dead_lettered() {
     listen();
@@ -216,25 +204,6 @@ async fn what_a_handler_rejects_is_dead_lettered() {
     }
     assert_eq!(outcomes("rejected"), [("duplicate", 1), ("dead-lettered", 1)]);
     assert_eq!(times("pushonce_complete_seconds", "rejected"), 1);
-}
-
-/// Wants nothing any more.
-#[derive(Debug)]
-struct Over;
-
-impl Follow for Over {
-    fn attribute(&self) -> &str {
-        "task-id"
-    }
-    fn wanted<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Wanted, BoxError>> {
-        Box::pin(async { Ok(Wanted::No { why: "cancelled" }) })
-    }
-    fn ended<'a>(&'a self, _: &'a str, _: End) -> BoxFuture<'a, Result<(), BoxError>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn redriven<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), BoxError>> {
-        Box::pin(async { Ok(()) })
-    }
 }
 
 #[tokio::test]

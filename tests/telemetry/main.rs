@@ -10,6 +10,7 @@
 mod entries;
 #[path = "../support/example.rs"]
 mod example;
+#[path = "../support/given_up.rs"]
 mod given_up;
 mod keys;
 mod lines;
