@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
@@ -77,20 +78,20 @@ impl<'a> World<'a> {
     }
 
     async fn await_task(&self, id: TaskId, state: TaskState) {
-        let reached = async {
-            loop {
-                let task = self.tasks.get(id).await.expect("the store answers").expect("it is known");
-                if task.state == state {
-                    break;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        };
-        assert!(tokio::time::timeout(SOON, reached).await.is_ok(), "the task is not {state}");
+        let reached = eventually(async || {
+            let task = self.tasks.get(id).await.expect("the store answers").expect("it is known");
+            (task.state == state).then_some(())
+        });
+        assert!(reached.await.is_some(), "the task is not {state}");
     }
 
+    /// The one dead letter, once it has come: a handler's task is failed before its letter is delivered.
     async fn only(&self) -> DeadLetterEntry {
-        let listed = self.letters.list(&Page::default()).await.expect("the store answers").found;
+        let listed = eventually(async || {
+            let listed = self.letters.list(&Page::default()).await.expect("the store answers").found;
+            (!listed.is_empty()).then_some(listed)
+        });
+        let listed = listed.await.expect("no dead letter has come");
         let [Ok(entry)] = &listed[..] else { panic!("expected one dead letter: {listed:?}") };
         entry.clone()
     }
@@ -127,4 +128,17 @@ async fn a_task_given_up_by_its_handler_is_redriven_once_and_completes(stage: &S
     let entry = world.plays().await;
     assert_eq!((entry.source, entry.reason.as_deref()), (Source::Handler, Some("no such article")));
     assert_eq!(entry.key.as_deref(), Some(&*entry.attributes["task-id"]), "it is the task's");
+}
+
+/// What is looked for until it is there, if it comes soon.
+async fn eventually<T>(look: impl AsyncFn() -> Option<T>) -> Option<T> {
+    let found = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, found).await.ok()
 }
