@@ -46,7 +46,8 @@ async fn receive(
     Json(Push { message }): Json<Push>,
 ) -> Result<StatusCode, StatusCode> {
     let id = message.message_id.clone();
-    let insert = "INSERT INTO processed_messages (message_id) VALUES ($1) ON CONFLICT (message_id) DO NOTHING";
+    let insert =
+        "INSERT INTO processed_messages (message_id) VALUES ($1) ON CONFLICT (message_id) DO NOTHING";
     let inserted = sqlx::query(insert).bind(&id).execute(&pool).await.map_err(failed)?;
     if inserted.rows_affected() == 0 {
         return Ok(StatusCode::NO_CONTENT); // a duplicate
