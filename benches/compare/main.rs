@@ -43,7 +43,8 @@ use crate::measure::{IN_FLIGHT, Plan};
 use crate::page::Found;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     // All processes are started by this thread, since some end when the one that started them does.
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
@@ -64,9 +65,12 @@ fn main() -> ExitCode {
 }
 
 async fn compare(wanted: &[String]) {
-    let scale = std::env::var("PUSHONCE_SCALE").map_or(1.0, |scale| scale.parse().expect("PUSHONCE_SCALE is a number"));
+    let scale = std::env::var("PUSHONCE_SCALE")
+        .map_or(1.0, |scale| scale.parse().expect("PUSHONCE_SCALE is a number"));
     let plan = Plan::of(scale);
-    let stores = Store::ALL.into_iter().filter(|store| wanted.is_empty() || wanted.iter().any(|name| name == store.name()));
+    let stores = Store::ALL
+        .into_iter()
+        .filter(|store| wanted.is_empty() || wanted.iter().any(|name| name == store.name()));
     let machine = machine::described();
     println!("{machine}\n{plan:?}");
     let mut found = Found::default();

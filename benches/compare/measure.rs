@@ -24,10 +24,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The whole of it at 1, which is some twelve minutes, and as much less of everything below.
+    /// The whole of it at 1, which is a quarter of an hour, and as much less of everything below.
     pub(crate) fn of(scale: f64) -> Self {
         let rounds = (7.0 * scale).round() as usize;
-        let messages = (5_000.0 * scale) as u64;
+        let messages = (2_000.0 * scale) as u64;
         Self {
             rounds: rounds.max(2),
             window: Duration::from_secs(2).mul_f64(scale).max(Duration::from_millis(40)),

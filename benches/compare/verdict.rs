@@ -46,7 +46,8 @@ pub(crate) fn ratios(turns: &[Turn]) -> Vec<Ratio> {
                     });
                     turns.map(|turn| turn.rate)
                 };
-                let rounds: Vec<f64> = rates(Contender::Pushonce).zip(rates(to)).map(|(our, its)| our / its).collect();
+                let rounds: Vec<f64> =
+                    rates(Contender::Pushonce).zip(rates(to)).map(|(our, its)| our / its).collect();
                 if rounds.is_empty() {
                     continue;
                 }
