@@ -7,11 +7,13 @@
 
 mod contender;
 mod entry;
+mod found;
 mod load;
 mod machine;
 mod measure;
 mod page;
 mod process;
+mod rest;
 mod serve;
 mod verdict;
 
@@ -39,8 +41,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::contender::{Contender, Store};
 use crate::entry::{folder, root};
+use crate::found::Found;
 use crate::measure::{IN_FLIGHT, Plan};
-use crate::page::Found;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -84,7 +86,7 @@ async fn compare(wanted: &[String]) {
         }
         for contender in store.contenders() {
             if ![Contender::Calls, Contender::Loop].contains(contender) {
-                found.rests.push(measure::at_rest(*contender, store, workers, plan).await);
+                found.rests.push(rest::at_rest(*contender, store, workers, plan).await);
             }
         }
         eprintln!("{store}, at rest: done");
@@ -109,7 +111,7 @@ fn report(found: &Found, machine: &str, plan: Plan, is_whole: bool) {
     .join("\n\n");
     println!("{figures}");
     let to = page::destination(is_whole);
-    let figures_file = page::write_csv(found);
+    let figures_file = found.write_csv();
     page::write(&figures, &to);
     let mut plot = Command::new(root().join("target/compare/venv/bin/python"));
     plot.arg(root().join("benches/compare/plot.py")).args([&figures_file, &to.join("benchmarks.png")]);

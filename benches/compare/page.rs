@@ -1,4 +1,4 @@
-//! The figures as Markdown, between the markers of a page, and as CSV for the plot.
+//! The figures as Markdown, between the markers of a page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,20 +7,12 @@ use std::time::Duration;
 
 use crate::contender::{Contender, Store, Workers};
 use crate::entry::{folder, root};
-use crate::measure::{IN_FLIGHT, Rest, Turn, median};
+use crate::measure::{IN_FLIGHT, Turn, median};
+use crate::rest::Rest;
 use crate::verdict::{Ratio, trips_of};
 
 const BEGIN: &str = "<!-- compare:begin -->\n";
 const END: &str = "<!-- compare:end -->";
-
-/// All that a run has found.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) turns: Vec<Turn>,
-    pub(crate) rests: Vec<Rest>,
-    /// What was tried of the peer, the fastest first.
-    pub(crate) workers: Vec<(Store, Vec<(Workers, f64)>)>,
-}
 
 /// The page with these figures in the place of those that it had.
 pub(crate) fn filled(page: &str, figures: &str) -> String {
@@ -148,29 +140,6 @@ fn number(number: f64) -> String {
 
 fn millis(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1000.0)
-}
-
-/// Writes `turns.csv` and `rests.csv`, and says where the first is.
-pub(crate) fn write_csv(found: &Found) -> std::path::PathBuf {
-    let mut turns =
-        "store,contender,in_flight,messages_per_s,p50_us,p95_us,p99_us,cpu_us,refused\n".to_owned();
-    for Turn { store, contender, in_flight, rate, latency, cpu, refused } in &found.turns {
-        let [p50, p95, p99] = latency.map(|latency| latency.as_micros());
-        let cpu = cpu.as_micros();
-        writeln!(turns, "{store},{contender},{in_flight},{rate:.1},{p50},{p95},{p99},{cpu},{refused}")
-            .expect("a text");
-    }
-    let mut rests =
-        "store,contender,start_us,kib_first,kib_after,kib_peak,trips_first,trips_duplicate\n".to_owned();
-    for Rest { store, contender, started_in, memory: [first, after, peak], trips } in &found.rests {
-        let trips = trips.map_or(",".to_owned(), |[first, duplicate]| format!("{first},{duplicate}"));
-        let started = started_in.as_micros();
-        writeln!(rests, "{store},{contender},{started},{first},{after},{peak},{trips}").expect("a text");
-    }
-    let file = folder().join("turns.csv");
-    fs::write(&file, turns).expect("a file");
-    fs::write(folder().join("rests.csv"), rests).expect("a file");
-    file
 }
 
 /// Where the page and the plot of a run go: those of the docs are for a whole run only.
