@@ -28,10 +28,11 @@ pub(crate) enum Fault {
     Twin,
     TwinThenFailure,
     Failure,
+    Outlasts,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::CrashBefore,
         Self::CrashAfter,
         Self::ZombieBefore,
@@ -43,6 +44,7 @@ impl Fault {
         Self::Twin,
         Self::TwinThenFailure,
         Self::Failure,
+        Self::Outlasts,
     ];
 
     /// As the table calls it.
@@ -59,6 +61,7 @@ impl Fault {
             Self::Twin => "delivered twice at once",
             Self::TwinThenFailure => "delivered twice at once, and the work fails",
             Self::Failure => "the work fails",
+            Self::Outlasts => "delivered again while the work outlasts a short lease",
         }
     }
 
@@ -69,7 +72,7 @@ impl Fault {
 
     /// Short where it must lapse, long where it must not.
     fn lease(self) -> Duration {
-        Duration::from_secs(if self.leaves_a_claim() { 5 } else { 60 })
+        Duration::from_secs(if self.leaves_a_claim() || self == Self::Outlasts { 5 } else { 60 })
     }
 }
 
@@ -92,6 +95,7 @@ pub(crate) async fn run(fault: Fault, subject: Subject) -> Seen {
         Fault::HangUpBefore | Fault::HangUpAfter => run.hang_up(&service).await,
         Fault::Twin | Fault::TwinThenFailure => run.twin(&service).await,
         Fault::Failure => run.failure(&service).await,
+        Fault::Outlasts => run.outlasts(&service).await,
     };
     (seen.effects, seen.ids) = run.effects().await;
     run.place.clear().await;
@@ -184,6 +188,19 @@ impl Run {
         self.redeliver(service).await
     }
 
+    async fn outlasts(&self, service: &Service) -> Seen {
+        let next = self.start(&self.place.url()).await;
+        let first = self.begin(service, false, 200).await;
+        let meanwhile = self.redeliver_for(2 * self.fault.lease(), &next).await;
+        self.supplier.release();
+        let first = acks(first).await;
+        match meanwhile.acked {
+            Some(_) => meanwhile,
+            None if first => self.acked(0).await,
+            None => self.redeliver(&next).await,
+        }
+    }
+
     /// Delivers the message, and waits until its work stands: before its effect, or after it.
     async fn begin(&self, service: &Service, after: bool, answer: u16) -> InFlight {
         self.supplier.answer(200, usize::from(after));
@@ -196,8 +213,12 @@ impl Run {
 
     /// Delivers again, as Pub/Sub does, until that is acked.
     async fn redeliver(&self, to: &Service) -> Seen {
+        self.redeliver_for(WATCHED, to).await
+    }
+
+    async fn redeliver_for(&self, watched: Duration, to: &Service) -> Seen {
         let mut refused = 0;
-        let acked = tokio::time::timeout(WATCHED, async {
+        let acked = tokio::time::timeout(watched, async {
             while !push(to).await {
                 refused += 1;
                 tokio::time::sleep(PAUSE).await;

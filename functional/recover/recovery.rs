@@ -29,18 +29,20 @@ struct Case {
     lease: Option<Duration>,
 }
 
-/// How Pub/Sub's pauses are, and how long one looks at most.
+/// How Pub/Sub's pauses are, how long one looks at most, and how often each case is run, all at once.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     min_backoff: Duration,
     max_backoff: Duration,
     limit: Duration,
+    rounds: u32,
 }
 
 /// What became of the message.
 #[derive(Debug)]
 struct Recovered {
     case: Case,
+    round: u32,
     sizing: Sizing,
     /// The deliveries after the kill: when they came, counted from it, and how they ended.
     attempts: Vec<(Duration, Ending, Duration)>,
@@ -67,7 +69,7 @@ fn endpoint(
 
 /// Lets the first delivery begin its work, kills its holder in the middle, starts it again at once, and
 /// delivers on with Pub/Sub's backoff until the message is acked.
-async fn recover(case: Case, pace: Pace) -> Recovered {
+async fn recover(case: Case, round: u32, pace: Pace) -> Recovered {
     let (place, supplier) = (Place::new().await, Supplier::start().await);
     supplier.hold();
     let (database, outside) = (place.url(), supplier.url(""));
@@ -87,6 +89,8 @@ async fn recover(case: Case, pace: Pace) -> Recovered {
         supplier.await_effects(PATIENCE, |asks| asks.len() == 1).await;
         if case.subject == Subject::Renewed {
             await_renewal(&place).await;
+            // Each round at another moment between two renewals, which are a third of the lease apart.
+            tokio::time::sleep(sizing.lease / 3 * round / pace.rounds).await;
         }
         let killed = began.elapsed();
         service.kill().await;
@@ -105,7 +109,7 @@ async fn recover(case: Case, pace: Pace) -> Recovered {
     let standing = place.standing(case.subject, MESSAGE).await;
     next.kill().await;
     place.clear().await;
-    Recovered { case, sizing, attempts, effects, standing }
+    Recovered { case, round, sizing, attempts, effects, standing }
 }
 
 /// A lease that has been renewed ends later than the one that was claimed.
@@ -130,48 +134,61 @@ impl Recovered {
         self.attempts.iter().find(|(_, ending, _)| *ending == Ending::Acked).map(|(_, _, ended)| *ended)
     }
 
-    fn row(&self) -> Vec<String> {
-        let is_by_hand = self.case.subject == Subject::ByHand;
-        let lease = self.sizing.lease.as_secs();
-        let seen = match (self.acked(), self.effects) {
+    fn seen(&self) -> String {
+        match (self.acked(), self.effects) {
             (None, _) => "not in the time that was looked".to_owned(),
-            (Some(acked), 0) => format!("**never**: acked after {:.1} s", acked.as_secs_f64()),
+            (Some(acked), 0) => format!("**never**: acked after {:.1} s, and lost", acked.as_secs_f64()),
             (Some(acked), _) => format!("{:.1} s", acked.as_secs_f64()),
-        };
+        }
+    }
+
+    /// By the formula: when it is processed again, and the attempts burned after the one that was killed.
+    fn computed(&self) -> (Duration, usize) {
         let verdict = self.sizing.verdict();
-        // The first delivery is the one that was killed.
-        let computed = format!(
-            "{} s, {}",
-            verdict.taken_over().as_secs(),
-            verdict.burned_exact().saturating_sub(1)
-        );
-        vec![
-            self.case.subject.name().to_owned(),
-            if is_by_hand { "none".to_owned() } else { format!("{lease} s") },
-            seen,
-            self.burned().to_string(),
-            if is_by_hand { "–".to_owned() } else { computed },
-        ]
+        let burned = usize::try_from(verdict.burned_exact()).expect("few");
+        (verdict.taken_over(), burned.saturating_sub(1))
+    }
+
+    fn csv(&self) -> String {
+        let (name, lease) = (self.case.subject.name(), self.sizing.lease.as_secs());
+        let lines = self.attempts.iter().enumerate().map(|(number, (sent, ending, ended))| {
+            let (sent, ended, number) = (sent.as_secs_f64(), ended.as_secs_f64(), number + 2);
+            format!("\"{name}\",{lease},{},{number},{sent:.3},{ended:.3},\"{ending}\"\n", self.round)
+        });
+        lines.collect()
     }
 }
 
+/// The rounds of one case as a line of the table.
+fn row(rounds: &[Recovered]) -> Vec<String> {
+    let first = &rounds[0];
+    let spread = |mut values: Vec<String>| {
+        values.dedup();
+        values.join(", ")
+    };
+    let (taken_over, burned) = first.computed();
+    let (lease, computed) = if first.case.subject == Subject::ByHand {
+        ("none".to_owned(), "–".to_owned())
+    } else {
+        (format!("{} s", first.sizing.lease.as_secs()), format!("{} s, {burned} burned", taken_over.as_secs()))
+    };
+    let seen = spread(rounds.iter().map(Recovered::seen).collect());
+    let burned = spread(rounds.iter().map(|round| round.burned().to_string()).collect());
+    vec![first.case.subject.name().to_owned(), lease, seen, burned, computed]
+}
+
 async fn all(cases: &[Case], pace: Pace) -> Vec<Recovered> {
-    let recovered = futures_util::future::join_all(cases.iter().map(|case| recover(*case, pace))).await;
+    let runs = cases.iter().flat_map(|case| (0..pace.rounds).map(|round| recover(*case, round, pace)));
+    let recovered = futures_util::future::join_all(runs).await;
+    let head = ["", "lease", "processed again after", "attempts burned", "computed"];
     let table = Table {
-        head: ["", "lease", "processed again after", "attempts burned", "computed"].map(str::to_owned).into(),
-        rows: recovered.iter().map(Recovered::row).collect(),
+        head: head.map(str::to_owned).into(),
+        rows: recovered.chunks(pace.rounds as usize).map(row).collect(),
     };
     println!("{table}");
     if is_long() {
-        let mut csv = "subject,lease_s,delivery,sent_s,ended_s,ending\n".to_owned();
-        for one in &recovered {
-            let (name, lease) = (one.case.subject.name(), one.sizing.lease.as_secs());
-            for (number, (sent, ending, ended)) in one.attempts.iter().enumerate() {
-                let (sent, ended, number) = (sent.as_secs_f64(), ended.as_secs_f64(), number + 2);
-                csv += &format!("\"{name}\",{lease},{number},{sent:.3},{ended:.3},\"{ending}\"\n");
-            }
-        }
-        page::keep("recover.csv", &csv);
+        let lines: String = recovered.iter().map(Recovered::csv).collect();
+        page::keep("recover.csv", &format!("subject,lease_s,round,delivery,sent_s,ended_s,ending\n{lines}"));
         page::write("recover", &table.to_string());
     }
     recovered
@@ -189,25 +206,28 @@ fn a_killed_holder_costs_its_renewed_lease_and_one_attempt() {
         min_backoff: seconds(tenth),
         max_backoff: seconds(60 * tenth),
         limit: seconds(if is_long() { 1500 } else { 60 }),
+        rounds: if is_long() { 3 } else { 1 },
     };
-    let renewed = Case { subject: Subject::Renewed, lease: Some(seconds(lease)) };
-    let mut cases = vec![renewed, Case { subject: Subject::ByHand, lease: None }];
+    let of = |subject, lease| Case { subject, lease };
+    let short = Some(seconds(lease));
+    let mut cases = vec![of(Subject::Renewed, short), of(Subject::ByHand, None)];
     if is_long() {
-        cases.extend([Subject::Pushonce, Subject::Peer].map(|subject| Case { subject, lease: None }));
+        cases.extend([of(Subject::Pushonce, None), of(Subject::Peer, None), of(Subject::Peer, short)]);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let recovered = runtime.block_on(all(&cases, pace));
-
-    let [renewed, by_hand, rest @ ..] = &*recovered else { unreachable!("there are two at least") };
-    assert_eq!(renewed.sizing.verdict().burned_exact() - 1, 1);
-    assert_eq!((renewed.effects, renewed.standing), (1, Standing::Done));
-    assert!(renewed.acked().is_some() && renewed.burned() <= 1, "{renewed:?}");
-    // Its row is there, and nobody works on it.
-    assert_eq!((by_hand.effects, by_hand.standing, by_hand.burned()), (0, Standing::Begun, 0), "{by_hand:?}");
-    for defaults in rest {
-        assert_eq!((defaults.effects, defaults.standing), (1, Standing::Done), "{defaults:?}");
-        let computed = usize::try_from(defaults.sizing.verdict().burned_exact() - 1).unwrap();
-        assert_eq!(defaults.burned(), computed, "{defaults:?}");
+    for one in runtime.block_on(all(&cases, pace)) {
+        if one.case.subject == Subject::ByHand {
+            // Its row is there, and nobody works on it.
+            assert_eq!((one.effects, one.standing, one.burned()), (0, Standing::Begun, 0), "{one:?}");
+            continue;
+        }
+        assert_eq!((one.effects, one.standing), (1, Standing::Done), "{one:?}");
+        // On a busy machine the first redelivery may come only when the lease is over.
+        let (_, computed) = one.computed();
+        assert!(one.acked().is_some() && one.burned() <= computed, "{one:?}");
+        if one.case.subject == Subject::Renewed {
+            assert_eq!(computed, 1, "the lease and one backoff");
+        }
     }
     report::test("postgres", "a_killed_holder_costs_its_renewed_lease_and_one_attempt");
 }

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::process::Process;
-use crate::{PATIENCE, program};
+use crate::{PATIENCE, client, program};
+
+const POLL: Duration = Duration::from_millis(20);
 
 /// One way to handle a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +41,8 @@ impl Subject {
 
     /// Starts it on the database of that URL, with its own default lease or with another.
     pub(crate) async fn start(self, database: &str, supplier: &str, lease: Option<Duration>) -> Service {
-        let (mut command, listening) = match self {
-            Self::Peer => peer(),
-            _ => (program::command(self), program::LISTENING),
-        };
+        let chosen = (self == Self::Peer).then(free_port);
+        let mut command = chosen.map_or_else(|| program::command(self), peer);
         command.env("DATABASE_URL", database).env("SUPPLIER_URL", supplier);
         command.env("LEASE_MS", lease.map_or_else(String::new, |lease| lease.as_millis().to_string()));
         for unwanted in ["PUSHONCE_DISABLED", "GCP_PUBSUB_IDEMPOTENCY_DISABLED", "K_SERVICE", "PUSHONCE_TEST_REPORT"] {
@@ -50,14 +51,15 @@ impl Subject {
         // Of its own, so that workers die with their master, as they do with their container.
         command.process_group(0);
         let process = Process::start(self.name(), command);
-        process.await_log(PATIENCE, listening).await;
         process.await_log(PATIENCE, GROUP).await;
         let log = process.log();
-        Service { port: number(&log, listening), group: number(&log, GROUP), process }
+        let port = chosen.unwrap_or_else(|| number(&log, program::LISTENING));
+        await_connection(port).await;
+        Service { port, group: number(&log, GROUP), process }
     }
 }
 
-/// What every subject says when it is up, and the id of its process group.
+/// What every subject says when it starts, and then the id of its process group.
 pub(crate) const GROUP: &str = "its process group is ";
 
 fn number<N: std::str::FromStr>(log: &str, after: &str) -> N {
@@ -66,14 +68,28 @@ fn number<N: std::str::FromStr>(log: &str, after: &str) -> N {
     digits.parse().ok().unwrap_or_else(|| panic!("no number after {after:?}:\n{log}"))
 }
 
-/// Functions Framework, which runs gunicorn, on a port that the system chooses.
-fn peer() -> (Command, &'static str) {
+/// Functions Framework, which runs gunicorn.
+fn peer(port: u16) -> Command {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let framework = home.join("target/compare/venv/bin/functions-framework");
-    let mut command = Command::new(&framework);
-    command.args(["--target", "charge", "--host", "127.0.0.1", "--port", "0", "--source"]);
+    let mut command = Command::new(home.join("target/compare/venv/bin/functions-framework"));
+    command.args(["--target", "charge", "--host", "127.0.0.1", "--port", &port.to_string(), "--source"]);
     command.arg(home.join("functional/recover/peer.py")).env("PYTHONUNBUFFERED", "1");
-    (command, "Listening at: http://127.0.0.1:")
+    command
+}
+
+/// It does not say which port it has, so it is told one.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(client::local(0)).expect("a free port");
+    listener.local_addr().expect("a bound address").port()
+}
+
+async fn await_connection(port: u16) {
+    let connected = async {
+        while TcpStream::connect(client::local(port)).await.is_err() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, connected).await.expect("it listens");
 }
 
 /// A running subject.
