@@ -73,7 +73,7 @@ async fn main() -> Result<(), BoxError> {
     create_table(&pool).await?;
     let charge: Charge = Arc::new(|message| {
         Box::pin(async move {
-            println!("charged for message {}", message.message_id);
+            println!("charged for message {}: {}", message.message_id, message.data);
             Ok(())
         })
     });
