@@ -28,6 +28,7 @@ mod proxy;
 mod recovery;
 #[path = "../../tests/support/report.rs"]
 mod report;
+mod run;
 mod subject;
 #[path = "../supplier.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = "docs/recovery.md";
+const PAGE: &str = "docs/benchmarks.md";
 
 /// A table of Markdown.
 #[derive(Debug)]

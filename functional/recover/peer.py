@@ -1,4 +1,4 @@
-"""The Python peer, wired as its README says: Functions Framework, @idempotent, one effect for each message.
+"""The Python peer as its README serves it on Cloud Run: Flask behind gunicorn, `lock` around the work.
 
 Its sink is told the idempotency key, as the README advises ("key your sink").
 """
@@ -7,9 +7,9 @@ import os
 import urllib.request
 from datetime import timedelta
 
-import functions_framework
 import psycopg
-from gcp_pubsub_idempotency import SqlLock, idempotent
+from flask import Flask, request
+from gcp_pubsub_idempotency import Duplicate, InProgress, SqlLock, lock, message_id
 
 DATABASE = os.environ["DATABASE_URL"]
 SUPPLIER = os.environ["SUPPLIER_URL"]
@@ -18,19 +18,26 @@ LEASE = os.environ.get("LEASE_MS")
 backend = SqlLock(lambda: psycopg.connect(DATABASE))
 backend.create_table()
 settings = {"lease": timedelta(milliseconds=int(LEASE))} if LEASE else {}
+app = Flask(__name__)
 
 
 def post(path, key):
-    request = urllib.request.Request(SUPPLIER + path, data=b"", headers={"Idempotency-Key": key}, method="POST")
-    urllib.request.urlopen(request).close()
+    effect = urllib.request.Request(SUPPLIER + path, data=b"", headers={"Idempotency-Key": key}, method="POST")
+    urllib.request.urlopen(effect).close()
 
 
-@idempotent(backend=backend, **settings)
-@functions_framework.cloud_event
-def charge(event):
-    key = event.data["message"]["messageId"]
-    post("/look-up", key)
-    post("/charge", key)
+@app.post("/")
+def push():
+    key = message_id(request.get_json())
+    try:
+        with lock(key, backend=backend, **settings):
+            post("/look-up", key)
+            post("/charge", key)
+    except Duplicate:
+        return "", 204
+    except InProgress:
+        return "", 503
+    return "", 200
 
 
 print("its process group is", os.getpgid(0))

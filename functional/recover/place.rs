@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use pushonce::store::record::State;
 use pushonce::store::Sql;
+use pushonce::store::record::State;
 use pushonce::{IntoKey as _, Store as _};
 use sqlx::{PgPool, Postgres};
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Request;
 use pushonce::store::Sql;
 use pushonce::{Ack, DEFAULT_LEASE, Delivery, Failure, IdempotentLayer, Lease};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use sqlx::{PgPool, Postgres};
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -35,6 +36,8 @@ pub(crate) fn command(subject: Subject) -> Command {
 /// Is the subject that the environment tells, until it is killed; `false` where it tells none.
 pub(crate) fn played() -> bool {
     let Ok(role) = std::env::var(ROLE) else { return false };
+    // Else a test run that is interrupted would leave it behind: it is in a group of its own.
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(serve(&role)).unwrap();
     true

@@ -100,7 +100,7 @@ async fn recover(case: Case, round: u32, pace: Pace) -> Recovered {
     };
     let (ended, (killed, next)) = tokio::join!(tokio::time::timeout(pace.limit, simulator.run()), killing);
     let report = ended.unwrap_or_else(|_| simulator.report());
-    let attempts = report.of(MESSAGE).skip(1).map(|attempt: &Attempt| {
+    let attempts = report.of(MESSAGE).filter(|attempt| attempt.sent > killed).map(|attempt: &Attempt| {
         let after = |time: Duration| time.saturating_sub(killed);
         (after(attempt.sent), attempt.ending.clone(), after(attempt.ended.unwrap_or(report.elapsed)))
     });
@@ -170,7 +170,10 @@ fn row(rounds: &[Recovered]) -> Vec<String> {
     let (lease, computed) = if first.case.subject == Subject::ByHand {
         ("none".to_owned(), "–".to_owned())
     } else {
-        (format!("{} s", first.sizing.lease.as_secs()), format!("{} s, {burned} burned", taken_over.as_secs()))
+        (
+            format!("{} s", first.sizing.lease.as_secs()),
+            format!("{} s, {burned} burned", taken_over.as_secs()),
+        )
     };
     let seen = spread(rounds.iter().map(Recovered::seen).collect());
     let burned = spread(rounds.iter().map(|round| round.burned().to_string()).collect());

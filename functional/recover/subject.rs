@@ -4,20 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::process::Process;
-use crate::{PATIENCE, client, program};
-
-const POLL: Duration = Duration::from_millis(20);
+use crate::{PATIENCE, program};
 
 /// One way to handle a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// `benches/by_hand.rs`.
     ByHand,
-    /// `gcp-pubsub-idempotency`, served as its README says.
+    /// `gcp-pubsub-idempotency`, served on Cloud Run as its README says.
     Peer,
     /// The layer.
     Pushonce,
@@ -32,7 +29,7 @@ impl Subject {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ByHand => "by hand",
-            Self::Peer => "gcp-pubsub-idempotency",
+            Self::Peer => "Python peer",
             Self::Pushonce => "pushonce",
             Self::Renewed => "pushonce, renewed",
             Self::OneTransaction => "pushonce, one transaction",
@@ -41,21 +38,24 @@ impl Subject {
 
     /// Starts it on the database of that URL, with its own default lease or with another.
     pub(crate) async fn start(self, database: &str, supplier: &str, lease: Option<Duration>) -> Service {
-        let chosen = (self == Self::Peer).then(free_port);
-        let mut command = chosen.map_or_else(|| program::command(self), peer);
+        let (mut command, listening) = match self {
+            Self::Peer => (peer(), "Listening at: http://127.0.0.1:"),
+            _ => (program::command(self), program::LISTENING),
+        };
         command.env("DATABASE_URL", database).env("SUPPLIER_URL", supplier);
         command.env("LEASE_MS", lease.map_or_else(String::new, |lease| lease.as_millis().to_string()));
-        for unwanted in ["PUSHONCE_DISABLED", "GCP_PUBSUB_IDEMPOTENCY_DISABLED", "K_SERVICE", "PUSHONCE_TEST_REPORT"] {
+        for unwanted in
+            ["PUSHONCE_DISABLED", "GCP_PUBSUB_IDEMPOTENCY_DISABLED", "K_SERVICE", "PUSHONCE_TEST_REPORT"]
+        {
             command.env_remove(unwanted);
         }
         // Of its own, so that workers die with their master, as they do with their container.
         command.process_group(0);
         let process = Process::start(self.name(), command);
+        process.await_log(PATIENCE, listening).await;
         process.await_log(PATIENCE, GROUP).await;
         let log = process.log();
-        let port = chosen.unwrap_or_else(|| number(&log, program::LISTENING));
-        await_connection(port).await;
-        Service { port, group: number(&log, GROUP), process }
+        Service { port: number(&log, listening), group: number(&log, GROUP), process }
     }
 }
 
@@ -68,28 +68,25 @@ fn number<N: std::str::FromStr>(log: &str, after: &str) -> N {
     digits.parse().ok().unwrap_or_else(|| panic!("no number after {after:?}:\n{log}"))
 }
 
-/// Functions Framework, which runs gunicorn.
-fn peer(port: u16) -> Command {
+/// gunicorn in the environment that `make compare` makes, too; it ends if whoever started it dies.
+fn peer() -> Command {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut command = Command::new(home.join("target/compare/venv/bin/functions-framework"));
-    command.args(["--target", "charge", "--host", "127.0.0.1", "--port", &port.to_string(), "--source"]);
-    command.arg(home.join("functional/recover/peer.py")).env("PYTHONUNBUFFERED", "1");
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(home.join("target/compare/venv/bin/gunicorn"));
+    command.args([
+        "--bind",
+        "127.0.0.1:0",
+        "--workers",
+        "1",
+        "--threads",
+        "8",
+        "--no-control-socket",
+        "peer:app",
+    ]);
+    command.arg("--chdir").arg(home.join("functional/recover")).env("PYTHONUNBUFFERED", "1");
+    // No folder of compiled files beside the source.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
-}
-
-/// It does not say which port it has, so it is told one.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(client::local(0)).expect("a free port");
-    listener.local_addr().expect("a bound address").port()
-}
-
-async fn await_connection(port: u16) {
-    let connected = async {
-        while TcpStream::connect(client::local(port)).await.is_err() {
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, connected).await.expect("it listens");
 }
 
 /// A running subject.
