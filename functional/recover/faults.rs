@@ -64,8 +64,7 @@ impl Fault {
         Duration::from_secs(match self {
             // A third of it is the time that a claim may take, here the one that is tried again.
             Self::ClaimLost => 15,
-            Self::Outlasts => 5,
-            _ if self.leaves_a_claim() => 5,
+            _ if self.leaves_a_claim() || self == Self::Outlasts => 5,
             _ => 60,
         })
     }

@@ -25,6 +25,7 @@ mod program;
 #[path = "../../tests/support/proxy.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
 mod proxy;
+mod recovered;
 mod recovery;
 #[path = "../../tests/support/report.rs"]
 mod report;

@@ -9,25 +9,19 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use pushonce::DEFAULT_LEASE;
 use pushonce::sizing::Sizing;
-use pushonce::testing::{Attempt, Ending, Push, PushSimulator};
+use pushonce::testing::{Attempt, Push, PushSimulator};
 use tower::Service;
 
 use crate::client::{self, BoxError};
 use crate::page::{self, Table};
 use crate::place::{Place, Standing};
+use crate::recovered::{Case, Recovered, row};
 use crate::subject::Subject;
 use crate::supplier::Supplier;
 use crate::{PATIENCE, is_long, program, report};
 
 const MESSAGE: &str = "m-1";
 const POLL: Duration = Duration::from_millis(20);
-
-/// Who is killed, with which lease; `None`: its own default.
-#[derive(Debug, Clone, Copy)]
-struct Case {
-    subject: Subject,
-    lease: Option<Duration>,
-}
 
 /// How Pub/Sub's pauses are, how long one looks at most, and how often each case is run, all at once.
 #[derive(Debug, Clone, Copy)]
@@ -36,18 +30,6 @@ struct Pace {
     max_backoff: Duration,
     limit: Duration,
     rounds: u32,
-}
-
-/// What became of the message.
-#[derive(Debug)]
-struct Recovered {
-    case: Case,
-    round: u32,
-    sizing: Sizing,
-    /// The deliveries after the kill: when they came, counted from it, and how they ended.
-    attempts: Vec<(Duration, Ending, Duration)>,
-    effects: usize,
-    standing: Standing,
 }
 
 /// The service behind Pub/Sub, wherever it listens by now.
@@ -121,63 +103,6 @@ async fn await_renewal(place: &Place) {
         }
     };
     tokio::time::timeout(PATIENCE, renewed).await.expect("a lease is renewed");
-}
-
-impl Recovered {
-    /// The deliveries after the kill that were not acked.
-    fn burned(&self) -> usize {
-        self.attempts.iter().filter(|(_, ending, _)| *ending != Ending::Acked).count()
-    }
-
-    /// From the kill until the message was acked.
-    fn acked(&self) -> Option<Duration> {
-        self.attempts.iter().find(|(_, ending, _)| *ending == Ending::Acked).map(|(_, _, ended)| *ended)
-    }
-
-    fn seen(&self) -> String {
-        match (self.acked(), self.effects) {
-            (None, _) => "not in the time that was looked".to_owned(),
-            (Some(acked), 0) => format!("**never**: acked after {:.1} s, and lost", acked.as_secs_f64()),
-            (Some(acked), _) => format!("{:.1} s", acked.as_secs_f64()),
-        }
-    }
-
-    /// By the formula: when it is processed again, and the attempts burned after the one that was killed.
-    fn computed(&self) -> (Duration, usize) {
-        let verdict = self.sizing.verdict();
-        let burned = usize::try_from(verdict.burned_exact()).expect("few");
-        (verdict.taken_over(), burned.saturating_sub(1))
-    }
-
-    fn csv(&self) -> String {
-        let (name, lease) = (self.case.subject.name(), self.sizing.lease.as_secs());
-        let lines = self.attempts.iter().enumerate().map(|(number, (sent, ending, ended))| {
-            let (sent, ended, number) = (sent.as_secs_f64(), ended.as_secs_f64(), number + 2);
-            format!("\"{name}\",{lease},{},{number},{sent:.3},{ended:.3},\"{ending}\"\n", self.round)
-        });
-        lines.collect()
-    }
-}
-
-/// The rounds of one case as a line of the table.
-fn row(rounds: &[Recovered]) -> Vec<String> {
-    let first = &rounds[0];
-    let spread = |mut values: Vec<String>| {
-        values.dedup();
-        values.join(", ")
-    };
-    let (taken_over, burned) = first.computed();
-    let (lease, computed) = if first.case.subject == Subject::ByHand {
-        ("none".to_owned(), "–".to_owned())
-    } else {
-        (
-            format!("{} s", first.sizing.lease.as_secs()),
-            format!("{} s, {burned} burned", taken_over.as_secs()),
-        )
-    };
-    let seen = spread(rounds.iter().map(Recovered::seen).collect());
-    let burned = spread(rounds.iter().map(|round| round.burned().to_string()).collect());
-    vec![first.case.subject.name().to_owned(), lease, seen, burned, computed]
 }
 
 async fn all(cases: &[Case], pace: Pace) -> Vec<Recovered> {

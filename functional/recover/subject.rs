@@ -55,7 +55,7 @@ impl Subject {
         process.await_log(PATIENCE, listening).await;
         process.await_log(PATIENCE, GROUP).await;
         let log = process.log();
-        Service { port: number(&log, listening), group: number(&log, GROUP), process }
+        Service { port: number(&log, listening), group: Pid::from_raw(number(&log, GROUP)), process }
     }
 }
 
@@ -94,7 +94,8 @@ fn peer() -> Command {
 pub(crate) struct Service {
     /// Where it listens on this machine.
     pub(crate) port: u16,
-    group: i32,
+    /// None once it was killed: the id may by then be another's.
+    group: Option<Pid>,
     process: Process,
 }
 
@@ -102,6 +103,7 @@ impl Service {
     /// SIGKILL to all that it consists of.
     pub(crate) async fn kill(mut self) {
         self.signal(Signal::KILL);
+        self.group = None;
         self.process.kill_9().await;
     }
 
@@ -117,14 +119,13 @@ impl Service {
     }
 
     fn signal(&self, signal: Signal) {
-        let group = Pid::from_raw(self.group).expect("an id");
+        let group = self.group.expect("it was not killed");
         kill_process_group(group, signal).unwrap_or_else(|error| panic!("no {signal:?}: {error}"));
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Already gone where it was killed.
-        let _ = Pid::from_raw(self.group).map(|group| kill_process_group(group, Signal::KILL));
+        let _ = self.group.map(|group| kill_process_group(group, Signal::KILL));
     }
 }
