@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const PAGE: &str = "docs/benchmarks.md";
 
@@ -48,6 +49,9 @@ pub(crate) fn read(name: &str) -> Table {
 
 /// Writes what was seen: into `target/recover`, and between its markers on the page.
 pub(crate) fn write(name: &str, what: &str) {
+    // Two tests write on it.
+    static PEN: Mutex<()> = Mutex::new(());
+    let _pen = PEN.lock().expect("nobody panics with it");
     keep(&format!("{name}.md"), what);
     let text = fs::read_to_string(path(PAGE)).expect("the page");
     let (before, rest) = text.split_once(&begin(name)).expect("the marker that begins it");

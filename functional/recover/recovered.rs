@@ -38,14 +38,6 @@ impl Recovered {
         self.attempts.iter().find(|(_, ending, _)| *ending == Ending::Acked).map(|(_, _, ended)| *ended)
     }
 
-    pub(crate) fn seen(&self) -> String {
-        match (self.acked(), self.effects) {
-            (None, _) => "not in the time that was looked".to_owned(),
-            (Some(acked), 0) => format!("**never**: acked after {:.1} s, and lost", acked.as_secs_f64()),
-            (Some(acked), _) => format!("{:.1} s", acked.as_secs_f64()),
-        }
-    }
-
     /// By the formula: when it is processed again, and the attempts burned after the one that was killed.
     pub(crate) fn computed(&self) -> (Duration, usize) {
         let verdict = self.sizing.verdict();
@@ -54,7 +46,8 @@ impl Recovered {
     }
 
     pub(crate) fn csv(&self) -> String {
-        let (name, lease) = (self.case.subject.name(), self.sizing.lease.as_secs());
+        let name = self.case.subject.name();
+        let lease = if self.case.subject == Subject::ByHand { 0 } else { self.sizing.lease.as_secs() };
         let lines = self.attempts.iter().enumerate().map(|(number, (sent, ending, ended))| {
             let (sent, ended, number) = (sent.as_secs_f64(), ended.as_secs_f64(), number + 2);
             format!("\"{name}\",{lease},{},{number},{sent:.3},{ended:.3},\"{ending}\"\n", self.round)
@@ -66,20 +59,38 @@ impl Recovered {
 /// The rounds of one case as a line of the table.
 pub(crate) fn row(rounds: &[Recovered]) -> Vec<String> {
     let first = &rounds[0];
-    let spread = |mut values: Vec<String>| {
-        values.dedup();
-        values.join(", ")
-    };
     let (taken_over, burned) = first.computed();
     let (lease, computed) = if first.case.subject == Subject::ByHand {
         ("none".to_owned(), "–".to_owned())
     } else {
-        (
-            format!("{} s", first.sizing.lease.as_secs()),
-            format!("{} s, {burned} burned", taken_over.as_secs()),
-        )
+        let computed = format!("{} s, {burned} burned", taken_over.as_secs());
+        (format!("{} s", first.sizing.lease.as_secs()), computed)
     };
-    let seen = spread(rounds.iter().map(Recovered::seen).collect());
-    let burned = spread(rounds.iter().map(|round| round.burned().to_string()).collect());
-    vec![first.case.subject.name().to_owned(), lease, seen, burned, computed]
+    let mut each: Vec<_> = rounds.iter().map(Recovered::burned).collect();
+    each.sort_unstable();
+    let burned = between(each.iter().map(usize::to_string));
+    vec![first.case.subject.name().to_owned(), lease, seen(rounds), burned, computed]
+}
+
+fn seen(rounds: &[Recovered]) -> String {
+    let Some(mut acked) = rounds.iter().map(Recovered::acked).collect::<Option<Vec<_>>>() else {
+        return "not in the time that was looked".to_owned();
+    };
+    acked.sort();
+    let acked = between(acked.iter().map(|acked| format!("{:.1}", acked.as_secs_f64())));
+    if rounds.iter().any(|round| round.effects == 0) {
+        format!("**never**: acked after {acked} s, and lost")
+    } else {
+        format!("{acked} s")
+    }
+}
+
+/// The least and the most of what is sorted.
+fn between(values: impl Iterator<Item = String>) -> String {
+    let mut values: Vec<_> = values.collect();
+    values.dedup();
+    match &*values {
+        [least, .., most] => format!("{least}–{most}"),
+        _ => values.join(""),
+    }
 }
