@@ -42,7 +42,7 @@ trips: ## counts the round trips to each store on the wire, and fails above the 
 bench: ## runs the benchmarks, with the servers
 	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features
 
-# Some twelve minutes when all is built; as much less of it as PUSHONCE_SCALE says (0.01: does it run).
+# A quarter of an hour when all is built; as much less of it as PUSHONCE_SCALE says (0.01: does it run).
 compare: target/compare/venv/.made ## runs pushonce beside what people use today, and writes docs/benchmarks.md
 	$(CARGO) bench --all-features --bench compare --no-run
 	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features --bench compare

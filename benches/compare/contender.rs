@@ -101,7 +101,8 @@ impl Workers {
 
     /// The three settings of which the best is taken. Its memory store is one process's.
     pub(crate) fn tried(store: Store) -> [Self; 3] {
-        let settings = if store == Store::Memory { [(1, 4), (1, 8), (1, 16)] } else { [(1, 8), (2, 8), (4, 4)] };
+        let settings =
+            if store == Store::Memory { [(1, 4), (1, 8), (1, 16)] } else { [(1, 8), (2, 8), (4, 4)] };
         settings.map(|(workers, threads)| Self { workers, threads })
     }
 }

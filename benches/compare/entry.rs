@@ -43,8 +43,11 @@ impl Entry {
             self.create_table().await;
         }
         let log = folder().join(format!("{}-{}.log", self.store, self.contender).replace(' ', "-"));
-        Server::start(&log, |port| if self.contender == Contender::Peer { self.peer(port) } else { self.ours(port) })
-            .await
+        Server::start(
+            &log,
+            |port| if self.contender == Contender::Peer { self.peer(port) } else { self.ours(port) },
+        )
+        .await
     }
 
     async fn create_table(&self) {
@@ -94,7 +97,7 @@ impl Entry {
     fn peer(&self, port: u16) -> Command {
         let mut command = self.python("gunicorn");
         let Workers { workers, threads } = self.workers;
-        command.args(["--chdir".into(), root().join("benches/compare/peer")]);
+        command.arg("--chdir").arg(root().join("benches/compare/peer")).arg("--no-control-socket");
         command.arg("--bind").arg(format!("127.0.0.1:{port}")).args(["--worker-class", "gthread", "app:app"]);
         command.arg("--workers").arg(workers.to_string()).arg("--threads").arg(threads.to_string());
         command

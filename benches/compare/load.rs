@@ -1,5 +1,6 @@
 //! The load: pushes of 1 KiB over connections that are kept, each connection with one in flight.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -120,32 +121,27 @@ impl Connection {
         self.request.clear();
         self.request.extend_from_slice(head.as_bytes());
         self.request.extend_from_slice(body.as_bytes());
-        let answer = tokio::time::timeout(PATIENCE, self.exchange()).await.expect("an answer in time");
-        let Head { status, closes, length } = answer;
-        let body = String::from_utf8_lossy(&self.answer[length..]).into_owned();
-        if closes {
+        let answer = tokio::time::timeout(PATIENCE, self.exchange()).await;
+        let (head, body) = answer.expect("an answer in time");
+        if head.closes {
             self.stream = dial(self.port).await;
         }
-        (status, body)
+        (head.status, body)
     }
 
-    /// The head of the answer, whose `length` is the head's own; the whole answer is in `self.answer`.
-    async fn exchange(&mut self) -> Head {
+    /// Sends the request, and reads the whole answer: its head and its body.
+    async fn exchange(&mut self) -> (Head, String) {
         self.stream.write_all(&self.request).await.expect("a server that reads");
         self.answer.clear();
         loop {
             let read = self.stream.read_buf(&mut self.answer).await.expect("a server that answers");
-            assert!(read > 0, "the server has closed the connection: {:?}", self.text());
+            assert!(read > 0, "the server has closed the connection: {}", text(&self.answer));
             let Some(end) = self.answer.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-            let (head, body) = Head::parse(&self.text()[..end]);
-            if self.answer.len() == end + 4 + body {
-                return Head { length: end + 4, ..head };
+            let (head, body) = (Head::parse(&text(&self.answer[..end])), &self.answer[end + 4..]);
+            if body.len() == head.body {
+                return (head, text(body).into_owned());
             }
         }
-    }
-
-    fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.answer)
     }
 }
 
@@ -155,15 +151,19 @@ async fn dial(port: u16) -> TcpStream {
     stream
 }
 
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
 struct Head {
     status: u16,
     closes: bool,
-    length: usize,
+    /// How long the body is.
+    body: usize,
 }
 
 impl Head {
-    /// The head, and how long the body is.
-    fn parse(head: &str) -> (Self, usize) {
+    fn parse(head: &str) -> Self {
         let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status line");
         let named = |name: &str| {
             let mut lines = head.lines().skip(1).filter_map(|line| line.split_once(':'));
@@ -172,6 +172,6 @@ impl Head {
         let closes = named("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         let body = named("content-length").map(|value| value.parse().expect("a length"));
         assert!(body.is_some() || status == 204, "an answer whose length is not told: {head}");
-        (Self { status, closes, length: 0 }, body.unwrap_or(0))
+        Self { status, closes, body: body.unwrap_or(0) }
     }
 }

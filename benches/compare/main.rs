@@ -7,11 +7,13 @@
 
 mod contender;
 mod entry;
+mod found;
 mod load;
 mod machine;
 mod measure;
 mod page;
 mod process;
+mod rest;
 mod serve;
 mod verdict;
 
@@ -39,11 +41,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::contender::{Contender, Store};
 use crate::entry::{folder, root};
+use crate::found::Found;
 use crate::measure::{IN_FLIGHT, Plan};
-use crate::page::Found;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     // All processes are started by this thread, since some end when the one that started them does.
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
@@ -64,9 +67,12 @@ fn main() -> ExitCode {
 }
 
 async fn compare(wanted: &[String]) {
-    let scale = std::env::var("PUSHONCE_SCALE").map_or(1.0, |scale| scale.parse().expect("PUSHONCE_SCALE is a number"));
+    let scale = std::env::var("PUSHONCE_SCALE")
+        .map_or(1.0, |scale| scale.parse().expect("PUSHONCE_SCALE is a number"));
     let plan = Plan::of(scale);
-    let stores = Store::ALL.into_iter().filter(|store| wanted.is_empty() || wanted.iter().any(|name| name == store.name()));
+    let stores = Store::ALL
+        .into_iter()
+        .filter(|store| wanted.is_empty() || wanted.iter().any(|name| name == store.name()));
     let machine = machine::described();
     println!("{machine}\n{plan:?}");
     let mut found = Found::default();
@@ -80,7 +86,7 @@ async fn compare(wanted: &[String]) {
         }
         for contender in store.contenders() {
             if ![Contender::Calls, Contender::Loop].contains(contender) {
-                found.rests.push(measure::at_rest(*contender, store, workers, plan).await);
+                found.rests.push(rest::at_rest(*contender, store, workers, plan).await);
             }
         }
         eprintln!("{store}, at rest: done");
@@ -105,7 +111,7 @@ fn report(found: &Found, machine: &str, plan: Plan, is_whole: bool) {
     .join("\n\n");
     println!("{figures}");
     let to = page::destination(is_whole);
-    let figures_file = page::write_csv(found);
+    let figures_file = found.write_csv();
     page::write(&figures, &to);
     let mut plot = Command::new(root().join("target/compare/venv/bin/python"));
     plot.arg(root().join("benches/compare/plot.py")).args([&figures_file, &to.join("benchmarks.png")]);

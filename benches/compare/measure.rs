@@ -1,12 +1,11 @@
-//! What is measured of a store's contenders: rounds that take turns, and each one at rest.
+//! The contenders of a store under load, in rounds in which they take turns.
 
 use std::time::Duration;
 
 use crate::contender::{Contender, Store, Workers};
 use crate::entry::Entry;
-use crate::load::{Connection, Load, Loaded, new_id};
+use crate::load::{Connection, Load, Loaded};
 use crate::process::Server;
-use crate::proxy::{Proxy, Speech};
 
 pub(crate) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 
@@ -24,10 +23,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The whole of it at 1, which is some twelve minutes, and as much less of everything below.
+    /// The whole of it at 1, which is a quarter of an hour, and as much less of everything below.
     pub(crate) fn of(scale: f64) -> Self {
         let rounds = (7.0 * scale).round() as usize;
-        let messages = (5_000.0 * scale) as u64;
+        let messages = (2_000.0 * scale) as u64;
         Self {
             rounds: rounds.max(2),
             window: Duration::from_secs(2).mul_f64(scale).max(Duration::from_millis(40)),
@@ -51,18 +50,6 @@ pub(crate) struct Turn {
     pub(crate) cpu: Duration,
     /// Not answered 200.
     pub(crate) refused: u64,
-}
-
-/// A server at rest, medians of its starts.
-#[derive(Debug)]
-pub(crate) struct Rest {
-    pub(crate) store: Store,
-    pub(crate) contender: Contender,
-    pub(crate) started_in: Duration,
-    /// KiB, after the first message; after all of them; and at the peak.
-    pub(crate) memory: [u64; 3],
-    /// Store trips of a first message and of a duplicate, where there is a wire.
-    pub(crate) trips: Option<[f64; 2]>,
 }
 
 /// How fast the peer is with each of the settings tried, the fastest first.
@@ -119,46 +106,6 @@ async fn turn(contender: Contender, server: &Server, in_flight: usize, time: Dur
     let mut latencies: Vec<Duration> = micros.collect();
     latencies.sort_unstable();
     Loaded { latencies, refused: 0, took }
-}
-
-/// How long a start takes, what it holds, and how often it goes to the store.
-pub(crate) async fn at_rest(contender: Contender, store: Store, workers: Workers, plan: Plan) -> Rest {
-    let (mut started, mut memory) = (Vec::new(), [const { Vec::new() }; 3]);
-    for _ in 0..plan.starts {
-        let server = Entry::new(contender, store, workers).start().await;
-        started.push(server.started_in);
-        memory[0].push(server.memory().0);
-        let time = Duration::from_secs(60);
-        Load { port: server.port, in_flight: 16, messages: plan.messages, time }.send().await;
-        let (now, peak) = server.memory();
-        memory[1].push(now);
-        memory[2].push(peak);
-    }
-    let trips = trips(contender, store).await;
-    Rest { store, contender, started_in: median(started), memory: memory.map(median), trips }
-}
-
-/// By a proxy on the way of one connection that is warm.
-async fn trips(contender: Contender, store: Store) -> Option<[f64; 2]> {
-    const MESSAGES: u64 = 20;
-    let speech = if store == Store::Datastore { Speech::Streams } else { Speech::Turns };
-    let proxy = Proxy::start(&store.host()?, speech).await.expect("a proxy");
-    let server = Entry::new(contender, store, Workers::ONE).through(proxy.address()).start().await;
-    let mut connection = Connection::open(server.port).await;
-    // Some drivers prepare a statement only when it has come five times.
-    for id in [(); 10].map(|()| new_id()) {
-        assert_eq!([connection.push(id).await, connection.push(id).await], [200, 204]);
-    }
-    let mut trips = [0, 0];
-    for _ in 0..MESSAGES {
-        let id = new_id();
-        for (status, trips) in [200, 204].into_iter().zip(&mut trips) {
-            proxy.take();
-            assert_eq!(connection.push(id).await, status);
-            *trips += proxy.take();
-        }
-    }
-    Some(trips.map(|trips| trips as f64 / MESSAGES as f64))
 }
 
 /// An emulator keeps all in memory, and would be slower with each turn.

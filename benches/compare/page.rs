@@ -1,4 +1,4 @@
-//! The figures as Markdown, between the markers of a page, and as CSV for the plot.
+//! The figures as Markdown, between the markers of a page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,20 +7,12 @@ use std::time::Duration;
 
 use crate::contender::{Contender, Store, Workers};
 use crate::entry::{folder, root};
-use crate::measure::{IN_FLIGHT, Rest, Turn, median};
+use crate::measure::{IN_FLIGHT, Turn, median};
+use crate::rest::Rest;
 use crate::verdict::{Ratio, trips_of};
 
 const BEGIN: &str = "<!-- compare:begin -->\n";
 const END: &str = "<!-- compare:end -->";
-
-/// All that a run has found.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) turns: Vec<Turn>,
-    pub(crate) rests: Vec<Rest>,
-    /// What was tried of the peer, the fastest first.
-    pub(crate) workers: Vec<(Store, Vec<(Workers, f64)>)>,
-}
 
 /// The page with these figures in the place of those that it had.
 pub(crate) fn filled(page: &str, figures: &str) -> String {
@@ -35,18 +27,28 @@ pub(crate) fn targets(ratios: &[Ratio], rests: &[Rest]) -> String {
         let (Some(target), Some(is_reached)) = (ratio.target, ratio.is_reached()) else { continue };
         let Ratio { store, in_flight, to, median, spread: [least, most], .. } = ratio;
         let word = word(is_reached);
-        let (target, median, spread) = (number(target), number(*median), format!("{}–{}", number(*least), number(*most)));
-        line(&mut text, &format!("{store}: at least {target} of {to} | {in_flight} | {median} ({spread}) | {word}"));
+        let (target, median, spread) =
+            (number(target), number(*median), format!("{}–{}", number(*least), number(*most)));
+        line(
+            &mut text,
+            &format!("{store}: at least {target} of {to} | {in_flight} | {median} ({spread}) | {word}"),
+        );
     }
     for rest in rests {
         let (Some(may), Some([first, _])) = (trips_of(rest), rest.trips) else { continue };
         let Rest { store, contender, .. } = rest;
         if *contender == Contender::Peer {
             let word = if first == may { "as was said" } else { "**not as was said**" };
-            line(&mut text, &format!("{store}: trips of the peer's first message, {may} | – | {first} | {word}"));
+            line(
+                &mut text,
+                &format!("{store}: trips of the peer's first message, {may} | – | {first} | {word}"),
+            );
         } else {
             let word = word(first <= may);
-            line(&mut text, &format!("{store}: trips of a first message, at most {may} | – | {first} | {word}"));
+            line(
+                &mut text,
+                &format!("{store}: trips of a first message, at most {may} | – | {first} | {word}"),
+            );
         }
     }
     text
@@ -68,13 +70,18 @@ pub(crate) fn throughput(turns: &[Turn]) -> String {
                     continue;
                 }
                 let rates: Vec<f64> = turns.iter().map(|turn| turn.rate).collect();
-                let [least, most] = [f64::min, f64::max].map(|of| rates.iter().copied().reduce(of).expect("some"));
-                let [p50, p95, p99] = [0, 1, 2].map(|at| millis(median(turns.iter().map(|turn| turn.latency[at]).collect())));
+                let [least, most] =
+                    [f64::min, f64::max].map(|of| rates.iter().copied().reduce(of).expect("some"));
+                let [p50, p95, p99] =
+                    [0, 1, 2].map(|at| millis(median(turns.iter().map(|turn| turn.latency[at]).collect())));
                 let cpu = median(turns.iter().map(|turn| turn.cpu).collect()).as_micros();
                 let refused: u64 = turns.iter().map(|turn| turn.refused).sum();
                 let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };
                 let rate = format!("{:.0} ({least:.0}–{most:.0}){refused}", median(rates));
-                line(&mut text, &format!("{store} | {in_flight} | {contender} | {rate} | {p50} | {p95} | {p99} | {cpu}"));
+                line(
+                    &mut text,
+                    &format!("{store} | {in_flight} | {contender} | {rate} | {p50} | {p95} | {p99} | {cpu}"),
+                );
             }
         }
     }
@@ -108,10 +115,16 @@ pub(crate) fn at_rest(rests: &[Rest], messages: u64) -> String {
 }
 
 pub(crate) fn settings(workers: &[(Store, Vec<(Workers, f64)>)]) -> String {
-    let mut text = "| store | taken: processes × threads | messages/s, 16 in flight | the others |\n|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| store | taken: processes × threads | messages/s, 16 in flight | the others |\n|---|---|---|---|\n"
+            .to_owned();
     for (store, tried) in workers {
         let [(best, rate), others @ ..] = &**tried else { continue };
-        let others = others.iter().map(|(workers, rate)| format!("{workers}: {rate:.0}")).collect::<Vec<_>>().join(", ");
+        let others = others
+            .iter()
+            .map(|(workers, rate)| format!("{workers}: {rate:.0}"))
+            .collect::<Vec<_>>()
+            .join(", ");
         line(&mut text, &format!("{store} | {best} | {rate:.0} | {others}"));
     }
     text
@@ -127,26 +140,6 @@ fn number(number: f64) -> String {
 
 fn millis(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1000.0)
-}
-
-/// Writes `turns.csv` and `rests.csv`, and says where the first is.
-pub(crate) fn write_csv(found: &Found) -> std::path::PathBuf {
-    let mut turns = "store,contender,in_flight,messages_per_s,p50_us,p95_us,p99_us,cpu_us,refused\n".to_owned();
-    for Turn { store, contender, in_flight, rate, latency, cpu, refused } in &found.turns {
-        let [p50, p95, p99] = latency.map(|latency| latency.as_micros());
-        let cpu = cpu.as_micros();
-        writeln!(turns, "{store},{contender},{in_flight},{rate:.1},{p50},{p95},{p99},{cpu},{refused}").expect("a text");
-    }
-    let mut rests = "store,contender,start_us,kib_first,kib_after,kib_peak,trips_first,trips_duplicate\n".to_owned();
-    for Rest { store, contender, started_in, memory: [first, after, peak], trips } in &found.rests {
-        let trips = trips.map_or(",".to_owned(), |[first, duplicate]| format!("{first},{duplicate}"));
-        let started = started_in.as_micros();
-        writeln!(rests, "{store},{contender},{started},{first},{after},{peak},{trips}").expect("a text");
-    }
-    let file = folder().join("turns.csv");
-    fs::write(&file, turns).expect("a file");
-    fs::write(folder().join("rests.csv"), rests).expect("a file");
-    file
 }
 
 /// Where the page and the plot of a run go: those of the docs are for a whole run only.

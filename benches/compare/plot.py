@@ -1,4 +1,4 @@
-"""Draws `turns.csv` of the comparison: throughput by store and contender, and the latency behind it.
+"""Draws `turns.csv` of the comparison: throughput by store and contender, and p99 below it.
 
     plot.py TURNS.csv PLOT.png
 """
@@ -32,23 +32,35 @@ def read(path):
     return turns
 
 
-def draw(axes, contenders, column, scale):
-    """Bars of the medians, with the least and the most of a turn."""
+def medians(contenders, column, scale):
+    """For each contender the places of its levels, and of each level the median, and how far the least and the most are."""
     width = 0.8 / len(contenders)
     for index, (contender, levels) in enumerate(contenders.items()):
-        places, medians, below, above = [], [], [], []
-        for place, turns in enumerate(levels.values()):
-            values = [float(turn[column]) * scale for turn in turns]
-            median = statistics.median(values)
-            places.append(place + (index - (len(contenders) - 1) / 2) * width)
-            medians.append(median)
-            below.append(median - min(values))
-            above.append(max(values) - median)
-        axes.bar(places, medians, width, yerr=[below, above], capsize=1.5, label=contender, color=COLOURS[contender],
+        places = [place + (index - (len(contenders) - 1) / 2) * width for place in range(len(levels))]
+        turns = [[float(turn[column]) * scale for turn in turns] for turns in levels.values()]
+        middle = [statistics.median(values) for values in turns]
+        below = [median - min(values) for median, values in zip(middle, turns)]
+        above = [max(values) - median for median, values in zip(middle, turns)]
+        yield contender, width, places, middle, [below, above]
+
+
+def draw_throughput(axes, contenders):
+    for contender, width, places, middle, spread in medians(contenders, "messages_per_s", 1):
+        axes.bar(places, middle, width, yerr=spread, capsize=1.5, label=contender, color=COLOURS[contender],
                  error_kw={"linewidth": 0.7})
+
+
+def draw_latency(axes, contenders):
+    # On a scale of powers a bar would have no foot to stand on.
+    for contender, _, places, middle, spread in medians(contenders, "p99_us", 1 / 1000):
+        axes.errorbar(places, middle, yerr=spread, fmt="o", capsize=2, color=COLOURS[contender])
+    axes.set_yscale("log")
+
+
+def label(axes, contenders):
     levels = next(iter(contenders.values()))
     axes.set_xticks(range(len(levels)), [f"{level} in flight" for level in levels])
-    axes.set_yscale("log")
+    axes.set_xlim(-0.5, len(levels) - 0.5)
     axes.grid(axis="y", linewidth=0.3)
     axes.set_axisbelow(True)
 
@@ -57,9 +69,11 @@ def main(source, destination):
     stores = read(source)
     figure, rows = plt.subplots(2, len(stores), figsize=(4.2 * len(stores), 7), squeeze=False)
     for column, (store, contenders) in enumerate(stores.items()):
-        draw(rows[0][column], contenders, "messages_per_s", 1)
+        draw_throughput(rows[0][column], contenders)
+        draw_latency(rows[1][column], contenders)
         rows[0][column].set_title(store)
-        draw(rows[1][column], contenders, "p99_us", 1 / 1000)
+        for axes in rows[:, column]:
+            label(axes, contenders)
     rows[0][0].set_ylabel("messages a second")
     rows[1][0].set_ylabel("p99, milliseconds")
     labels = {}

@@ -76,7 +76,8 @@ impl Server {
 
     fn processes(&self) -> Vec<Process> {
         let entries = fs::read_dir("/proc").expect("Linux");
-        let stats = entries.filter_map(|entry| Process::parse(&fs::read_to_string(entry.ok()?.path().join("stat")).ok()?));
+        let stats = entries
+            .filter_map(|entry| Process::parse(&fs::read_to_string(entry.ok()?.path().join("stat")).ok()?));
         stats.filter(|process| process.group == self.child.id()).collect()
     }
 }
@@ -114,7 +115,11 @@ impl Process {
         let rest: Vec<&str> = rest.split(' ').collect();
         let number = |at: usize| rest.get(at)?.parse::<u32>().ok();
         let is_gone = rest.first() == Some(&"Z");
-        (!is_gone).then_some(Self { pid: pid.parse().ok()?, group: number(2)?, ticks: number(11)? + number(12)? })
+        (!is_gone).then_some(Self {
+            pid: pid.parse().ok()?,
+            group: number(2)?,
+            ticks: number(11)? + number(12)?,
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Ratios between contenders in one run, and what they must reach.
 
 use crate::contender::{Contender, Store};
-use crate::measure::{IN_FLIGHT, Rest, Turn, median};
+use crate::measure::{IN_FLIGHT, Turn, median};
+use crate::rest::Rest;
 
 /// A ratio of the throughput of two contenders.
 pub(crate) struct Ratio {
@@ -46,7 +47,8 @@ pub(crate) fn ratios(turns: &[Turn]) -> Vec<Ratio> {
                     });
                     turns.map(|turn| turn.rate)
                 };
-                let rounds: Vec<f64> = rates(Contender::Pushonce).zip(rates(to)).map(|(our, its)| our / its).collect();
+                let rounds: Vec<f64> =
+                    rates(Contender::Pushonce).zip(rates(to)).map(|(our, its)| our / its).collect();
                 if rounds.is_empty() {
                     continue;
                 }

@@ -89,7 +89,8 @@ async fn the_load_sends_each_message_once_and_counts_what_was_refused() {
 async fn the_load_ends_when_its_time_is_over() {
     let port = serve(counting(Arc::default())).await;
 
-    let loaded = Load { port, in_flight: 2, messages: u64::MAX, time: Duration::from_millis(50) }.send().await;
+    let loaded =
+        Load { port, in_flight: 2, messages: u64::MAX, time: Duration::from_millis(50) }.send().await;
 
     assert!(!loaded.latencies.is_empty());
 }
@@ -105,6 +106,7 @@ async fn a_connection_that_the_server_closes_is_opened_again() {
 #[test]
 fn the_page_has_a_place_for_the_figures() {
     let page = include_str!("../../docs/benchmarks.md");
-    let places = ["<!-- compare:begin -->", "<!-- compare:end -->"].map(|marker| page.split(marker).count() - 1);
+    let places =
+        ["<!-- compare:begin -->", "<!-- compare:end -->"].map(|marker| page.split(marker).count() - 1);
     assert_eq!(places, [1, 1]);
 }
