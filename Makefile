@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate storm trips bench compare demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,10 @@ target/compare/venv/.made: benches/compare/peer/requirements.txt
 	python3 -m venv target/compare/venv
 	target/compare/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
+
+# Some 22 minutes, nearly all of them waiting: a lease of 15 minutes lapses, and Pub/Sub's pauses double meanwhile.
+recover: target/compare/venv/.made ## kills holders under everybody's defaults, and lets go wrong what can; writes docs/benchmarks.md
+	PUSHONCE_RECOVER=long functional/with-servers $(CARGO) test --all-features --test recover -- --nocapture
 
 demo: ## shows real-shaped pushes and submissions at the memory store
 	$(CARGO) run --example demo --features submit
