@@ -7,6 +7,7 @@
 mod keys;
 mod late;
 mod lost_answers;
+mod matrix;
 mod races;
 mod restarts;
 mod stalls;
