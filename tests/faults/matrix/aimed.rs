@@ -149,7 +149,9 @@ impl Drop for Ending<'_> {
 
 /// What the request of a read has of its key, on every store: the text, or the name of an object.
 fn name(key: &Key, is_bucket: bool) -> String {
-    if is_bucket { s3::name("any", key).filename().expect("a name").to_owned() } else { key.text().to_owned() }
+    let object = s3::name("any", key);
+    let hash = object.filename().and_then(|name| name.strip_suffix(".json"));
+    if is_bucket { hash.expect("a name").to_owned() } else { key.text().to_owned() }
 }
 
 impl Store for Aimed {

@@ -67,8 +67,9 @@ impl Cell {
             seat.ready().await;
         }
         // So that its connection is there already, as in a process that has run for a while.
-        let read = async || self.store.read(&self.key).await.ok();
-        eventually("the store answers", read).await;
+        while let Err(error) = self.store.read(&self.key).await {
+            assert!(error.is_transient(), "{error:?}");
+        }
         let (before, call) = self.row.calls();
         if let Some(before) = before {
             self.store.aim(before, self.lost.clone());
