@@ -24,7 +24,7 @@ use crate::site::Site;
 /// What each cell says, or why it failed.
 pub(crate) type Cells = BTreeMap<(Row, Fault), Result<&'static str, String>>;
 
-const LEASES: Leases = Leases { plain: Duration::from_secs(24), renewed: Duration::from_secs(36) };
+pub(crate) const LEASES: Leases = Leases { plain: Duration::from_secs(24), renewed: Duration::from_secs(36) };
 
 /// So that a busy machine answers each within its deadline: many more cells wait than are at work.
 const AT_ONCE: usize = 8;

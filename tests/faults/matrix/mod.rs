@@ -11,6 +11,7 @@ mod ground;
 mod operator;
 mod other_process;
 mod page;
+mod planted;
 mod rows;
 mod steps;
 
