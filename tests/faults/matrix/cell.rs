@@ -156,7 +156,8 @@ impl Cell {
         let past = self.past();
         eventually("the next one has the key", async || {
             let cell = self.clone();
-            match self.claim(verb, &past, move |lease| async move { Ok(cell.work(verb, lease).await) }).await {
+            match self.claim(verb, &past, move |lease| async move { Ok(cell.work(verb, lease).await) }).await
+            {
                 Ok(ran) => Some(ran),
                 Err(RunError::Skipped(Skip::InProgress { .. })) => None,
                 Err(RunError::Store(error)) if error.is_transient() => None,

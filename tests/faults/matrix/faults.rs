@@ -25,14 +25,8 @@ impl Fault {
     /// Those of one connection, which cells meet each on its own.
     pub(crate) const OF_THE_WIRE: [Self; 4] =
         [Self::CutBefore, Self::CutAfter, Self::LandsLate, Self::AnswersLate];
-    pub(crate) const ALL: [Self; 6] = [
-        Self::CutBefore,
-        Self::CutAfter,
-        Self::LandsLate,
-        Self::AnswersLate,
-        Self::Restarted,
-        Self::Stalled,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::CutBefore, Self::CutAfter, Self::LandsLate, Self::AnswersLate, Self::Restarted, Self::Stalled];
 
     /// Whether something is kept on its way until the test lets it go.
     pub(crate) fn keeps(self) -> bool {

@@ -60,10 +60,7 @@ async fn done_before(cell: &Arc<Cell>) {
 }
 
 /// What an operator was told, and if that was nothing, what he is told next.
-async fn asked<T>(
-    cell: &Arc<Cell>,
-    ask: impl AsyncFn(&dyn Maintain) -> Result<T, StoreError>,
-) -> (bool, T) {
+async fn asked<T>(cell: &Arc<Cell>, ask: impl AsyncFn(&dyn Maintain) -> Result<T, StoreError>) -> (bool, T) {
     let first = ask(&*cell.store).await;
     cell.answered().await;
     match first {
@@ -76,10 +73,7 @@ async fn asked<T>(
 }
 
 /// Asks until there is an answer.
-async fn answer<T>(
-    store: &dyn Maintain,
-    ask: impl AsyncFn(&dyn Maintain) -> Result<T, StoreError>,
-) -> T {
+async fn answer<T>(store: &dyn Maintain, ask: impl AsyncFn(&dyn Maintain) -> Result<T, StoreError>) -> T {
     let asked = async || match ask(store).await {
         Ok(told) => Some(told),
         Err(error) => {

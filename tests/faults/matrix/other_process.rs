@@ -68,7 +68,8 @@ impl Other {
         command.args(["--exact", test, "--nocapture"]).env(PART, part).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program runs again");
         let said = BufReader::new(child.stdout.take().expect("a pipe"));
-        let ready = tokio::task::spawn_blocking(|| said.lines().any(|line| line.is_ok_and(|line| line == READY)));
+        let ready =
+            tokio::task::spawn_blocking(|| said.lines().any(|line| line.is_ok_and(|line| line == READY)));
         assert!(ready.await.expect("it is read"), "another process ended before it was at the call");
         Self(child)
     }
@@ -112,7 +113,8 @@ pub(crate) async fn found(cell: Arc<Cell>) -> &'static str {
         }
         row if row.is_operators() => operator::find(row, &cell).await,
         _ => {
-            let (past, verb) = (cell.past(), if cell.row == Row::ReclaimRead { Verb::Mutex } else { Verb::Lock });
+            let (past, verb) =
+                (cell.past(), if cell.row == Row::ReclaimRead { Verb::Mutex } else { Verb::Lock });
             let attempt = async || match cell.claim(verb, &past, |_| async { Ok(()) }).await {
                 Ok(()) => Some("killed, then won"),
                 Err(RunError::Skipped(Skip::Duplicate { .. })) => Some("killed, then a duplicate"),

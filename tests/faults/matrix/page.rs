@@ -13,13 +13,17 @@ const PAGE: &str = include_str!("../../../docs/faults.md");
 /// Set to write the page anew.
 const WRITE: &str = "PUSHONCE_FAULTS_WRITE";
 
+fn writes() -> bool {
+    std::env::var_os(WRITE).is_some_and(|wish| !wish.is_empty())
+}
+
 /// The columns that are there so far. Whoever brings the last one prints the table.
 static COLUMNS: Mutex<BTreeMap<&'static str, Cells>> = Mutex::new(BTreeMap::new());
 
 /// No cell is empty, none has failed, and each says what the page says.
 pub(crate) fn hold(name: &'static str, cells: Cells) {
     let wrong = wrong(name, &cells);
-    let writes = std::env::var_os(WRITE).is_some() && cells.values().all(Result::is_ok);
+    let is_taken = writes() && cells.values().all(Result::is_ok);
     let mut columns = COLUMNS.lock().unwrap_or_else(PoisonError::into_inner);
     columns.insert(name, cells);
     if STORES.iter().all(|store| columns.contains_key(store)) {
@@ -28,8 +32,13 @@ pub(crate) fn hold(name: &'static str, cells: Cells) {
         keep(&table);
     }
     drop(columns);
-    let wrong = if writes { Vec::new() } else { wrong };
-    assert!(wrong.is_empty(), "{name}: {} cells are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+    let wrong = if is_taken { Vec::new() } else { wrong };
+    assert!(
+        wrong.is_empty(),
+        "{name}: {} cells are not as they should be:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// The cells of a column that are not as the page has them.
@@ -80,7 +89,7 @@ fn keep(table: &str) {
         std::fs::create_dir_all(&report).expect("a directory for the report");
         std::fs::write(Path::new(&report).join("faults.md"), table).expect("the report can be written");
     }
-    if std::env::var_os(WRITE).is_some() {
+    if writes() {
         let before = PAGE.split("| step: call |").next().unwrap_or_default();
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/faults.md");
         std::fs::write(page, format!("{before}{table}")).expect("the page can be written");

@@ -60,7 +60,8 @@ impl Maintain for Unconditional {
 /// Why a cell fails that was tampered with.
 async fn failed(site: &Site, way: Way, row: Row, fault: Fault, tamper: impl FnOnce(&mut Cell)) -> String {
     let cells = async {
-        let mut cell = Arc::into_inner(cell(site, row, fault, None, &way, LEASES)).expect("nobody else has it");
+        let mut cell =
+            Arc::into_inner(cell(site, row, fault, None, &way, LEASES)).expect("nobody else has it");
         tamper(&mut cell);
         let (cell, mut made) = (Arc::new(cell), Made::default());
         made.make(&cell, steps::make(cell.clone()));

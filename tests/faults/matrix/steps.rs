@@ -68,7 +68,8 @@ async fn first_claim(cell: &Arc<Cell>) -> &'static str {
 async fn reclaim(cell: &Arc<Cell>, verb: Verb) -> &'static str {
     // Its holder is not dead, and comes back.
     let zombie = Zombie::holds(cell).await;
-    let lapsed = async || cell.past.read(&cell.key).await.ok().flatten().filter(|stands| stands.age > OLD_LEASE);
+    let lapsed =
+        async || cell.past.read(&cell.key).await.ok().flatten().filter(|stands| stands.age > OLD_LEASE);
     eventually("a lease lapses", lapsed).await;
     cell.aim().await;
     let (said, (fence, history)) = claimed(cell, verb).await;
