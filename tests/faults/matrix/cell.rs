@@ -174,6 +174,9 @@ impl Cell {
         assert!(!missed, "the fault was never made: nothing of the call went over the wire");
         let said = self.store.said().unwrap_or_else(|| panic!("the fault was never made: no {call:?} came"));
         match said {
+            Said::Answered if self.seat.is_some() && self.proxy.is_some() => {
+                panic!("the fault was never made: a server that is not there has answered");
+            }
             Said::Refused => panic!("a fault that passes was called final"),
             Said::Unavailable { may_have_written: false } if call.writes() && self.fault.may_land() => {
                 panic!("it may have landed, and is said not to have");

@@ -48,7 +48,8 @@ impl Column {
     /// Whether the step has its answer while the fault lasts. A renewal is tried for as long as the lease
     /// lasts; and what tries six times waits six times where nothing answers.
     fn answers(&self, row: Row) -> bool {
-        !row.is_slow() && !(self.fault == Fault::Stalled && row.is_patient())
+        let outlasts = self.fault == Fault::Stalled && row.is_patient();
+        !row.is_slow() && !outlasts
     }
 
     /// Waits until all cells are at their calls: first the slow ones, then those that begin only now.

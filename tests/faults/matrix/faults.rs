@@ -9,7 +9,7 @@ use pushonce::store::chaos::Fault as Fake;
 const LATE: Duration = Duration::from_secs(6);
 pub(crate) const STALL: Fake = Fake::Stall(LATE);
 /// Longer than a claim may take.
-pub(crate) const STILL: Duration = Duration::from_secs(9);
+pub(crate) const STILL: Duration = Duration::from_secs(11);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {

@@ -42,12 +42,12 @@ pub(crate) async fn play() {
     for row in Row::ALL {
         let way = Way::Within(Chaos::new(site.store()));
         let seat = column.seat(row);
-        let cell = cell(&site, row, Fault::Restarted, Some(seat), &way, LEASES);
+        let cell = cell(&site, (row, Fault::Restarted), "", Some(seat), &way, LEASES);
         made.make(&cell, steps::make(cell.clone()));
     }
     column.at_the_call().await;
     println!("\n{READY}");
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn lock(path: &str) {
@@ -55,7 +55,7 @@ async fn lock(path: &str) {
     let mut connection = SqliteConnection::connect_with(&options).await.expect("the file");
     connection.execute("BEGIN IMMEDIATE").await.expect("its lock");
     println!("\n{READY}");
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A process that plays a part. Killed when dropped.
@@ -95,7 +95,7 @@ pub(crate) async fn killed(test: &str, name: &str, site: &Site) -> Cells {
     let mut made = Made::default();
     for row in Row::ALL {
         let way = Way::Within(Chaos::new(site.store()));
-        let cell = cell(site, row, Fault::Restarted, None, &way, LEASES);
+        let cell = cell(site, (row, Fault::Restarted), "", None, &way, LEASES);
         made.make(&cell, found(cell.clone()));
     }
     made.cells().await

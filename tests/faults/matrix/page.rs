@@ -64,7 +64,7 @@ fn said(cells: &Cells, row: Row, fault: Fault) -> String {
 }
 
 /// What the page says of a cell.
-fn expected(name: &str, row: Row, fault: Fault) -> Option<String> {
+pub(crate) fn expected(name: &str, row: Row, fault: Fault) -> Option<String> {
     let column = 2 + STORES.iter().position(|store| *store == name)?;
     let begins = format!("| {row} | {fault} |");
     let line = PAGE.lines().find(|line| line.starts_with(&begins))?;

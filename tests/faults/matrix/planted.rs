@@ -61,7 +61,7 @@ impl Maintain for Unconditional {
 async fn failed(site: &Site, way: Way, row: Row, fault: Fault, tamper: impl FnOnce(&mut Cell)) -> String {
     let cells = async {
         let mut cell =
-            Arc::into_inner(cell(site, row, fault, None, &way, LEASES)).expect("nobody else has it");
+            Arc::into_inner(cell(site, (row, fault), "", None, &way, LEASES)).expect("nobody else has it");
         tamper(&mut cell);
         let (cell, mut made) = (Arc::new(cell), Made::default());
         made.make(&cell, steps::make(cell.clone()));
