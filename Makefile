@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate faults storm trips bench demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate faults storm trips bench compare demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,17 @@ trips: ## counts the round trips to each store on the wire, and fails above the 
 # The servers' data is in memory where it can be: the time that a disk takes would hide all other.
 bench: ## runs the benchmarks, with the servers
 	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features
+
+# A quarter of an hour when all is built; as much less of it as PUSHONCE_SCALE says (0.01: does it run).
+compare: target/compare/venv/.made ## runs pushonce beside what people use today, and writes docs/benchmarks.md
+	$(CARGO) bench --all-features --bench compare --no-run
+	TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp) functional/with-servers $(CARGO) bench --all-features --bench compare
+
+target/compare/venv/.made: benches/compare/peer/requirements.txt
+	rm -rf target/compare/venv
+	python3 -m venv target/compare/venv
+	target/compare/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
 
 demo: ## shows real-shaped pushes and submissions at the memory store
 	$(CARGO) run --example demo --features submit

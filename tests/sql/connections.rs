@@ -3,6 +3,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ on! {
     each [
         ten_handlers_begin_on_a_pool_of_two
         callers_that_hang_up_give_their_connections_back
+        a_connection_goes_on_from_call_to_call_and_the_handlers_have_their_turn
+        a_connection_passes_by_whoever_no_longer_waits
         a_call_without_a_connection_is_an_outage_and_nothing_was_written
         a_store_is_built_where_there_is_no_runtime_and_dials_nothing
     ]
@@ -108,6 +111,51 @@ async fn callers_that_hang_up_give_their_connections_back<DB: Server>(place: Pla
         };
         tokio::time::timeout(LONG, ended).await.expect("the work goes on without its caller");
     }
+}
+
+async fn a_connection_goes_on_from_call_to_call_and_the_handlers_have_their_turn<DB: Server>(
+    place: Place<DB>,
+) {
+    let pool = place.pool(1);
+    let store = on(&place, pool.clone());
+    let (reads, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    // There is always one that waits for the only connection.
+    let readers = join_all((0..8).map(|_| async {
+        while !stop.load(Ordering::Relaxed) {
+            assert!(store.read(&key()).await.unwrap().is_none());
+            reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }));
+    let handler = async {
+        while reads.load(Ordering::Relaxed) < 100 {
+            tokio::task::yield_now().await;
+        }
+        let connection = tokio::time::timeout(LONG, pool.acquire()).await;
+        stop.store(true, Ordering::Relaxed);
+        connection.map(Result::unwrap).map(drop)
+    };
+    let (_, handler) = tokio::join!(readers, handler);
+    handler.expect("the calls leave the connection to the handler for once");
+}
+
+async fn a_connection_passes_by_whoever_no_longer_waits<DB: Server>(place: Place<DB>) {
+    let pool = place.pool(1);
+    let store = on(&place, pool.clone());
+    assert!(store.read(&key()).await.unwrap().is_none());
+    for stay in [0, 1, 4] {
+        let key = key();
+        let taken = pool.acquire().await.unwrap();
+        let mut waiting: Vec<_> = (0..5).map(|_| Box::pin(store.read(&key))).collect();
+        for read in &mut waiting {
+            assert!(poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending())).await);
+        }
+        // The first has the connection next, and those who stay after it.
+        drop(waiting.drain(1..5 - stay));
+        drop(taken);
+        let read = tokio::time::timeout(LONG, join_all(waiting)).await.expect("each has its turn");
+        assert!(read.len() == stay + 1 && read.into_iter().all(|read| read.unwrap().is_none()));
+    }
+    drop(tokio::time::timeout(LONG, pool.acquire()).await.expect("it came back").unwrap());
 }
 
 async fn a_call_without_a_connection_is_an_outage_and_nothing_was_written<DB: Server>(place: Place<DB>) {

@@ -121,7 +121,8 @@ impl<DB: Server> Place<DB> {
 
     /// Some connections, in each of which these statements are run first.
     pub(crate) fn pool_with(&self, most: u32, first: &'static [&'static str]) -> Pool<DB> {
-        let pool = PoolOptions::new().max_connections(most).after_connect(move |connection, _| {
+        let pool = PoolOptions::new().max_connections(most).idle_timeout(None).max_lifetime(None);
+        let pool = pool.after_connect(move |connection, _| {
             Box::pin(async move {
                 for statement in first {
                     DB::run(connection, statement).await?;

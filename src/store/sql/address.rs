@@ -13,6 +13,8 @@ use crate::store::connect::{ConnectError, malformed, unknown_parameter};
 
 /// A connection that idled longer is proved alive before it is used. Asking each time would cost each call a trip.
 const FRESH: Duration = Duration::from_secs(1);
+/// A connection that is older is replaced when it is next asked for.
+const LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 /// Our own parameters.
 #[derive(Default)]
@@ -31,12 +33,16 @@ impl<DB: Dialect> Sql<DB> {
         let most = ours.connections.unwrap_or(DB::CONNECTIONS);
         let pool = move || {
             let pool = PoolOptions::new().max_connections(most).test_before_acquire(false);
+            // Either would start the pool's upkeep, which in sqlx 0.9.0 can spin for ever on a miscounted
+            // connection, and holds up the end of the process (sqlx #3645).
+            let pool = pool.idle_timeout(None).max_lifetime(None);
             let pool = pool.before_acquire(|connection: &mut DB::Connection, meta| {
                 Box::pin(async move {
-                    if meta.idle_for > FRESH {
+                    let young = meta.age < LIFETIME;
+                    if young && meta.idle_for > FRESH {
                         connection.ping().await?;
                     }
-                    Ok(true)
+                    Ok(young)
                 })
             });
             pool.connect_lazy_with(options)

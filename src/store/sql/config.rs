@@ -102,6 +102,7 @@ impl<DB: Dialect> SqlBuilder<DB> {
         Sql {
             session: Arc::new(Session {
                 pool: self.pool,
+                waiting: Arc::default(),
                 statements: DB::statements(&table),
                 table,
                 asking: self.asking,

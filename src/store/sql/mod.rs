@@ -1,6 +1,7 @@
 //! SQL databases as stores: one row for each key, and one statement for each call.
 
 mod address;
+mod borrowed;
 mod completes;
 mod config;
 mod dialect;
@@ -83,7 +84,12 @@ use crate::task;
 /// first, and the first use of a statement on a connection prepares it. A pool that tests each connection
 /// before it gives it out, as sqlx's pools do unless told otherwise, doubles the trips:
 /// `test_before_acquire(false)` on a pool of your own; one that is opened by its address asks only after
-/// an idle second.
+/// an idle second. Before a pool takes a connection back the driver asks the server once more, in the background;
+/// where other calls wait, a connection goes on to the next of them instead, up to sixteen times in a row.
+///
+/// **A pool of your own** should have `.idle_timeout(None).max_lifetime(None)` while sqlx is 0.9.0: the pool's
+/// upkeep, which either of them starts, can take a whole CPU for ever and hold up the end of the process
+/// (sqlx #3645, mended after 0.9.0). One that is opened by its address has none, and replaces a connection of half an hour.
 ///
 /// **Whose clock.** Ages are counted by the server, from the clock at the statement, in UTC whatever the
 /// session says. With SQLite it is the machine's clock, to the millisecond.

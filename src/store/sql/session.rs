@@ -1,17 +1,16 @@
 //! One call: a connection for the time of one statement, within one deadline.
 
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::{Database, Pool, Transaction};
+use sqlx::{Pool, Transaction};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::borrowed::{Borrowed, Waiting};
 use super::dialect::{Asking, Dialect, Said, Statements, Value};
 use super::schema::Table;
 use crate::store::StoreError;
-use crate::task;
 
 /// What is asked. It decides what a failure can mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +31,7 @@ pub(super) type Lazy<DB> = LazyLock<Pool<DB>, Box<dyn FnOnce() -> Pool<DB> + Sen
 
 pub(super) struct Session<DB: Dialect> {
     pub(super) pool: Lazy<DB>,
+    pub(super) waiting: Arc<Waiting<DB>>,
     pub(super) table: Table,
     pub(super) statements: Statements,
     pub(super) asking: Asking,
@@ -49,9 +49,7 @@ impl<DB: Dialect> Session<DB> {
     ) -> Result<Said, StoreError> {
         let deadline = Instant::now() + self.request_timeout;
         let mut borrowed = self.borrow(deadline).await?;
-        let asked = DB::ask(&mut borrowed.connection, self.asking, statement, values);
-        let answer = timeout_at(deadline, asked).await;
-        borrowed.whole = matches!(answer, Ok(Ok(_) | Err(sqlx::Error::Database(_))));
+        let answer = timeout_at(deadline, borrowed.ask(self.asking, statement, values)).await;
         self.answer(call, answer.ok())
     }
 
@@ -110,10 +108,8 @@ impl<DB: Dialect> Session<DB> {
             );
             StoreError::unavailable(what)
         };
-        match timeout_at(deadline, self.pool.acquire()).await {
-            Ok(Ok(connection)) => {
-                Ok(Borrowed { connection, whole: false, return_timeout: self.request_timeout })
-            }
+        match timeout_at(deadline, self.waiting.borrow(&self.pool, self.request_timeout)).await {
+            Ok(Ok(borrowed)) => Ok(borrowed),
             Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(none()),
             Ok(Err(error)) => Err(self.fault(Call::Connect, error).unwrap_or_else(none)),
         }
@@ -123,32 +119,13 @@ impl<DB: Dialect> Session<DB> {
 impl<DB: Dialect> fmt::Debug for Session<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the pool: its options know the password.
-        let Self { pool: _, table, statements: _, asking, acquire_timeout, request_timeout } = self;
+        let Self { pool: _, waiting: _, table, statements: _, asking, acquire_timeout, request_timeout } =
+            self;
         f.debug_struct("Session")
             .field("table", table)
             .field("asking", asking)
             .field("acquire_timeout", acquire_timeout)
             .field("request_timeout", request_timeout)
             .finish()
-    }
-}
-
-/// A connection that goes back to the pool only if its statement was answered. Any other is closed:
-/// the next caller would read the answer that this one did not wait for, or wait for its lock.
-struct Borrowed<DB: Database> {
-    connection: PoolConnection<DB>,
-    whole: bool,
-    return_timeout: Duration,
-}
-
-impl<DB: Database> Drop for Borrowed<DB> {
-    fn drop(&mut self) {
-        if self.whole {
-            // The driver asks the server once more, without a limit of its own, and all the while the
-            // connection counts as one of the pool's.
-            task::spawn(timeout(self.return_timeout, self.connection.return_to_pool()));
-        } else {
-            self.connection.close_on_drop();
-        }
     }
 }
