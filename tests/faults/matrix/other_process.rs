@@ -26,8 +26,9 @@ use crate::world::eventually;
 /// What this process is: `killed` or `locks`, and where.
 const PART: &str = "PUSHONCE_TEST_FAULTS_PART";
 const READY: &str = "at the call";
-/// Short, since whoever comes after a killed process waits for their end.
-const LEASES: Leases = Leases { plain: Duration::from_secs(12), renewed: Duration::from_secs(12) };
+/// Short, since whoever comes after a killed process waits for their end; but a renewal, which has a third of its
+/// lease, is not to be given up while it waits for the others to come to their calls.
+const LEASES: Leases = Leases { plain: Duration::from_secs(12), renewed: Duration::from_secs(27) };
 
 /// Plays its part, if this is another process; it is killed then.
 pub(crate) async fn play() {
