@@ -1,15 +1,14 @@
-//! What goes wrong between a store and its server, on every server: connections that are lost, restarts,
-//! stalls, races.
+//! What goes wrong between a store and its server, on every server: connections that are lost, answers that
+//! are late, restarts, stalls, races.
 //!
-//! The servers are those of `functional/with-servers`; those that are restarted or stopped are the tests' own.
+//! The servers are those of `functional/with-servers`; those of the matrix, which restarts and stops them, are
+//! its own.
 #![cfg(test)]
 
 mod keys;
-mod late;
-mod lost_answers;
+mod matrix;
+mod pushes;
 mod races;
-mod restarts;
-mod stalls;
 mod world;
 
 #[path = "../support/datastore_emulator.rs"]

@@ -6,21 +6,15 @@ use std::time::Duration;
 
 use pushonce::store::Stored;
 use pushonce::store::record::State;
-use pushonce::{History, IntoKey, Key, Lease, RunError, Skip, Store, lock};
+use pushonce::{IntoKey, Key, Lease, RunError, Skip, Store, lock};
 
-/// Long enough that a third of it is time for a claim on a busy machine, short enough to wait for its lapse.
-pub(crate) const LEASE: Duration = Duration::from_secs(3);
-/// Far beyond every deadline; a call that hangs fails the test.
-pub(crate) const NEVER: Duration = Duration::from_secs(60);
 /// For what must come about, on a machine that may be busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Parts of the document, by which a write is known on its way.
 pub(crate) const CLAIMED: &str = r#""state":"claimed""#;
-pub(crate) const TAKEN_OVER: &str = r#""runs":1"#;
 pub(crate) const DONE: &str = r#""state":"done""#;
-pub(crate) const RELEASED: &str = r#""state":"released""#;
 
 pub(crate) fn key(text: impl AsRef<str>) -> Key {
     ("orders", text).into_key().unwrap()
@@ -73,16 +67,6 @@ pub(crate) async fn assert_done(store: &Arc<dyn Store>, key: &Key, fence: u64) {
     eventually("a duplicate is skipped", duplicate).await;
 }
 
-/// Leaves a claim behind that nobody will settle, as a crash does, and waits until it has lapsed.
-pub(crate) async fn leave_lapsed(store: &Arc<dyn Store>, key: &Key) -> u64 {
-    let limit = Duration::from_millis(1);
-    let work = std::future::pending();
-    let ended = lock(key, store).lease(LEASE).work_timeout(limit).run::<(), _>(work).await;
-    assert!(matches!(ended, Err(RunError::Work(_))), "{ended:?}");
-    let lapsed = async || Some(standing(store, key).await).filter(|stored| stored.age > LEASE);
-    eventually("a lease lapses", lapsed).await.record.fence
-}
-
 /// Counts runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs(Arc<AtomicU32>);
@@ -93,10 +77,9 @@ impl Runs {
     }
 
     /// The work: it counts its run, and the store must agree on whose claim it is.
-    pub(crate) async fn run(self, store: Arc<dyn Store>, lease: Lease) -> (u64, History) {
+    pub(crate) async fn run(self, store: Arc<dyn Store>, lease: Lease) {
         self.0.fetch_add(1, Ordering::SeqCst);
         let held = standing(&store, lease.key()).await.record;
         assert_eq!((held.state, held.fence), (State::Claimed, lease.fence()));
-        (lease.fence(), lease.history())
     }
 }

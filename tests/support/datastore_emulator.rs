@@ -26,8 +26,12 @@ pub(crate) struct Emulator {
 impl Emulator {
     fn of(variable: &str, what: &str) -> Self {
         let host = std::env::var(variable).ok().filter(|host| !host.is_empty());
-        let host = host.unwrap_or_else(|| panic!("set {variable}=host:port of {what}"));
-        Self { host, namespace: format!("t-{:016x}", RandomState::new().hash_one(0)) }
+        Self::at(&host.unwrap_or_else(|| panic!("set {variable}=host:port of {what}")))
+    }
+
+    /// The emulator at that `host:port`.
+    pub(crate) fn at(host: &str) -> Self {
+        Self { host: host.to_owned(), namespace: format!("t-{:016x}", RandomState::new().hash_one(0)) }
     }
 
     pub(crate) fn datastore() -> Self {

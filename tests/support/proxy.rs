@@ -3,6 +3,9 @@
 //! What it counts is what went over the wire, whatever the client believes. A marker is a part of the
 //! record's document, which every store sends in clear.
 
+#[path = "pieces.rs"]
+mod pieces;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -11,25 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+
+pub(crate) use self::pieces::Speech;
+use self::pieces::{DATA, HEADERS, PREFACE, Piece};
 
 /// How a pool of sqlx proves that a connection which was given back is well, on PostgreSQL (Sync alone)
 /// and on MySQL (COM_PING). Nobody waits for it, so it is no trip of the store's.
 const PROOFS: [&[u8]; 2] = [&[b'S', 0, 0, 0, 4], &[1, 0, 0, 0, 14]];
-const PREFACE: usize = 24;
-const FRAME_HEADER: usize = 9;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-
-/// What client and server speak, without TLS: what is a request and what its answer depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speech {
-    /// They take turns, so each change of direction is a round trip, and what comes next is the answer.
-    Turns,
-    /// HTTP/2, where every request has a stream of its own and either side may speak in between.
-    Streams,
-}
 
 /// What happens to the request that has the marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +33,18 @@ enum Fault {
     CutAfter,
     /// It is kept, and passed on when the test says so, whether or not its client is there still.
     Hold,
+    /// It is passed on, and its answer is kept until the test says so.
+    HoldAnswer,
+}
+
+/// How the way to the server is, for all connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Open,
+    /// Nothing is passed on, either way.
+    Silent,
+    /// No connection lasts.
+    Down,
 }
 
 /// The proxy. It ends when dropped, and every connection with it.
@@ -56,7 +61,8 @@ struct Wire {
     speech: Speech,
     trips: AtomicUsize,
     connections: AtomicUsize,
-    fault: Mutex<Option<(Fault, &'static str)>>,
+    fault: Mutex<Option<(Fault, String)>>,
+    way: watch::Sender<Way>,
     go_on: Notify,
     landed: Notify,
 }
@@ -75,6 +81,7 @@ impl Proxy {
             trips: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             fault: Mutex::new(None),
+            way: watch::Sender::new(Way::Open),
             go_on: Notify::new(),
             landed: Notify::new(),
         });
@@ -100,18 +107,40 @@ impl Proxy {
     }
 
     /// Drops the connection instead of passing on the next request with that marker: it is never carried out.
-    pub(crate) fn cut_before(&self, marker: &'static str) {
+    /// Every request has the empty marker.
+    pub(crate) fn cut_before(&self, marker: impl Into<String>) {
         self.wire.set(Fault::CutBefore, marker);
     }
 
     /// Passes the next request with that marker on and drops the connection when its answer begins: it was carried out.
-    pub(crate) fn cut_after(&self, marker: &'static str) {
+    pub(crate) fn cut_after(&self, marker: impl Into<String>) {
         self.wire.set(Fault::CutAfter, marker);
     }
 
     /// Keeps the next request with that marker, and what follows on its connection, until [`Proxy::go_on`].
-    pub(crate) fn hold(&self, marker: &'static str) {
+    pub(crate) fn hold(&self, marker: impl Into<String>) {
         self.wire.set(Fault::Hold, marker);
+    }
+
+    /// Passes the next request with that marker on, and keeps its answer, and what follows on its connection,
+    /// until [`Proxy::go_on`].
+    pub(crate) fn hold_answer(&self, marker: impl Into<String>) {
+        self.wire.set(Fault::HoldAnswer, marker);
+    }
+
+    /// Passes nothing on any more, either way, and keeps what comes.
+    pub(crate) fn fall_silent(&self) {
+        self.wire.way.send_replace(Way::Silent);
+    }
+
+    /// Drops every connection, and new ones as they come.
+    pub(crate) fn go_down(&self) {
+        self.wire.way.send_replace(Way::Down);
+    }
+
+    /// Passes on what was kept and what comes.
+    pub(crate) fn come_back(&self) {
+        self.wire.way.send_replace(Way::Open);
     }
 
     /// Passes on what is kept, and waits until the server has answered it or dropped it.
@@ -128,8 +157,14 @@ impl Proxy {
 }
 
 impl Wire {
-    fn set(&self, fault: Fault, marker: &'static str) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some((fault, marker));
+    fn set(&self, fault: Fault, marker: impl Into<String>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some((fault, marker.into()));
+    }
+
+    /// Ends when the way is one of those.
+    async fn until(&self, ways: &[Way]) {
+        // An error means that the proxy is gone, and what carries the connection with it.
+        let _ = self.way.subscribe().wait_for(|way| ways.contains(way)).await;
     }
 
     /// What is to happen to these bytes, once.
@@ -137,7 +172,9 @@ impl Wire {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         // Some documents are laid out for people.
         let bytes: Vec<u8> = bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let has = |marker: &str| bytes.windows(marker.len()).any(|some| some == marker.as_bytes());
+        let has = |marker: &str| {
+            marker.is_empty() || bytes.windows(marker.len()).any(|some| some == marker.as_bytes())
+        };
         fault.take_if(|(_, marker)| has(marker)).map(|(fault, _)| fault)
     }
 }
@@ -159,12 +196,17 @@ struct Connection {
     asked: AtomicBool,
     /// The stream whose answer is to be lost; those of HTTP/2 begin with 1.
     doomed: AtomicU32,
-    /// Whether a request of it was kept and passed on late.
+    /// Whether that answer is only kept for a while.
+    kept: AtomicBool,
+    /// Whether a request of it, or an answer, was kept and passed on late.
     late: AtomicBool,
 }
 
 /// Carries one connection until one side ends it; both sockets are then dropped.
 async fn carry(client: TcpStream, wire: Arc<Wire>) -> io::Result<()> {
+    if *wire.way.borrow() == Way::Down {
+        return Ok(());
+    }
     let server = TcpStream::connect(&wire.upstream).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -174,6 +216,7 @@ async fn carry(client: TcpStream, wire: Arc<Wire>) -> io::Result<()> {
     let ended = tokio::select! {
         ended = requests(from_client, to_server, &wire, &connection) => ended,
         ended = answers(from_server, to_client, &wire, &connection) => ended,
+        () = wire.until(&[Way::Down]) => Ok(()),
     };
     if connection.late.load(Ordering::SeqCst) {
         wire.landed.notify_one();
@@ -205,11 +248,12 @@ async fn requests(
         if is_request {
             newest = piece.stream;
             seen.clear();
-            if !PROOFS.contains(&&*piece.bytes) {
-                wire.trips.fetch_add(1, Ordering::SeqCst);
-            }
         }
-        if piece.kind == DATA {
+        let is_proof = PROOFS.contains(&&*piece.bytes);
+        if is_request && !is_proof {
+            wire.trips.fetch_add(1, Ordering::SeqCst);
+        }
+        if piece.kind == DATA && !is_proof {
             seen.extend_from_slice(&piece.bytes);
             match wire.fault_of(&seen) {
                 Some(Fault::CutBefore) => return Ok(()),
@@ -218,9 +262,15 @@ async fn requests(
                     wire.go_on.notified().await;
                     connection.late.store(true, Ordering::SeqCst);
                 }
+                Some(Fault::HoldAnswer) => {
+                    connection.kept.store(true, Ordering::SeqCst);
+                    connection.doomed.store(piece.stream, Ordering::SeqCst);
+                    connection.late.store(true, Ordering::SeqCst);
+                }
                 None => {}
             }
         }
+        wire.until(&[Way::Open]).await;
         to.write_all(&piece.bytes).await?;
     }
 }
@@ -236,44 +286,16 @@ async fn answers(
         connection.asked.store(false, Ordering::SeqCst);
         let begins = wire.speech == Speech::Turns || piece.kind == HEADERS;
         if begins && piece.stream == connection.doomed.load(Ordering::SeqCst) {
-            return Ok(());
+            if !connection.kept.swap(false, Ordering::SeqCst) {
+                return Ok(());
+            }
+            connection.doomed.store(0, Ordering::SeqCst);
+            wire.go_on.notified().await;
         }
         if begins && connection.late.swap(false, Ordering::SeqCst) {
             wire.landed.notify_one();
         }
+        wire.until(&[Way::Open]).await;
         to.write_all(&piece.bytes).await?;
-    }
-}
-
-/// What was read at once: a frame of HTTP/2, or else whatever had come.
-struct Piece {
-    kind: u8,
-    stream: u32,
-    bytes: Vec<u8>,
-}
-
-impl Piece {
-    async fn read(from: &mut OwnedReadHalf, speech: Speech) -> io::Result<Self> {
-        match speech {
-            Speech::Turns => {
-                let mut bytes = vec![0; 64 * 1024];
-                let count = from.read(&mut bytes).await?;
-                if count == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                bytes.truncate(count);
-                Ok(Self { kind: DATA, stream: 1, bytes })
-            }
-            Speech::Streams => {
-                let mut bytes = vec![0; FRAME_HEADER];
-                from.read_exact(&mut bytes).await?;
-                let length = usize::from(bytes[0]) << 16 | usize::from(bytes[1]) << 8 | usize::from(bytes[2]);
-                let (kind, stream) =
-                    (bytes[3], u32::from_be_bytes([bytes[5] & 0x7f, bytes[6], bytes[7], bytes[8]]));
-                bytes.resize(FRAME_HEADER + length, 0);
-                from.read_exact(&mut bytes[FRAME_HEADER..]).await?;
-                Ok(Self { kind, stream, bytes })
-            }
-        }
     }
 }

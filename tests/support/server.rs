@@ -195,18 +195,3 @@ fn processes(root: u32) -> Vec<Process> {
     }
     found
 }
-
-/// Writes each named test for each server, and reports what passed.
-macro_rules! on_servers_of_our_own {
-    ([$($server:ident)+] $tests:tt) => { $(mod $server { crate::server::on_servers_of_our_own! { @ $server $tests } })+ };
-    (@ $server:ident { $($test:ident)+ }) => {
-        $(
-            #[tokio::test]
-            async fn $test() {
-                super::$test(stringify!($server)).await;
-                crate::report::test(stringify!($server), stringify!($test));
-            }
-        )+
-    };
-}
-pub(crate) use on_servers_of_our_own;

@@ -43,7 +43,12 @@ impl Site {
     }
 
     pub(crate) async fn sqlite() -> Self {
-        Self { name: "sqlite", at: At::File(std::env::temp_dir().join(format!("{}.db", fresh()))) }
+        Self::file(std::env::temp_dir().join(format!("{}.db", fresh())))
+    }
+
+    /// SQLite, in that file. It is deleted with this.
+    pub(crate) fn file(path: PathBuf) -> Self {
+        Self { name: "sqlite", at: At::File(path) }
     }
 
     pub(crate) async fn datastore_emulator() -> Self {
@@ -91,6 +96,7 @@ impl Site {
                 At::Url(format!("{url}?table={place}"), host(url))
             }
             "s3" => At::S3(S3::at(url).await),
+            "datastore-emulator" | "firestore-emulator" => At::Datastore(Emulator::at(url)),
             _ => unreachable!("no store is at a URL of {name}"),
         };
         Self { name, at }
@@ -156,11 +162,19 @@ impl Site {
 
     /// The same with one connection, where the store has a pool: so that it is known which are fresh.
     pub(crate) fn store_on_one_connection_at(&self, at: &str) -> Arc<dyn Store> {
+        self.operated_on_one_connection_at(at)
+    }
+
+    /// The same, as an operator has it, with the timeout that a store has of itself.
+    pub(crate) fn operated_on_one_connection_at(&self, at: &str) -> Arc<dyn Maintain> {
         match &self.at {
-            At::Url(url, host) if url.contains("?table=") => {
-                store::connect(&format!("{}&connections=1", url.replacen(host, at, 1))).unwrap()
+            At::Datastore(emulator) => {
+                Arc::new(emulator.builder(at).request_timeout(Duration::from_secs(5)).build().unwrap())
             }
-            _ => self.store_at(at),
+            At::Url(url, host) if url.contains("?table=") => {
+                store::open(&format!("{}&connections=1", url.replacen(host, at, 1))).unwrap()
+            }
+            _ => self.operated_at(at),
         }
     }
 
