@@ -55,6 +55,9 @@ use crate::time::{Clock, micros, within};
 
 /// The most that one call of a store may take.
 const CALL: Duration = Duration::from_secs(5);
+/// The most that the first call of a holder's write may take: on a connection that fell silent, a second try
+/// on another one comes before the answer has to go out. If the first one lands later, its token tells.
+const FIRST: Duration = Duration::from_secs(2);
 /// The most that a claim or a renewal may take, whatever its lease.
 const CLAIM: Duration = Duration::from_secs(10);
 /// How often a condition that still holds, or a store that still fails, is tried again in one go.
@@ -81,7 +84,16 @@ impl Place {
     }
 
     async fn swap(&self, seen: Option<&Version>, next: &Record) -> Result<Swap, StoreError> {
-        bounded(|| self.store.swap(&self.key, seen, next), StoreError::unanswered).await
+        self.swap_within(CALL, seen, next).await
+    }
+
+    async fn swap_within(
+        &self,
+        limit: Duration,
+        seen: Option<&Version>,
+        next: &Record,
+    ) -> Result<Swap, StoreError> {
+        bounded_by(limit, || self.store.swap(&self.key, seen, next), StoreError::unanswered).await
     }
 }
 
@@ -98,11 +110,19 @@ async fn bounded<'a, T>(
     call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
     fault: impl FnOnce(&'static str) -> StoreError,
 ) -> Result<T, StoreError> {
+    bounded_by(CALL, call, fault).await
+}
+
+async fn bounded_by<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
+    fault: impl FnOnce(&'static str) -> StoreError,
+) -> Result<T, StoreError> {
     let call = AssertUnwindSafe(async { call().await }).catch_unwind();
-    match within(CALL, pin!(call)).await {
+    match within(limit, pin!(call)).await {
         Some(Ok(answer)) => answer,
         Some(Err(_)) => Err(fault("it panicked")),
-        None => Err(fault("no answer within five seconds")),
+        None => Err(fault("no answer in time")),
     }
 }
 

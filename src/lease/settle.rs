@@ -3,7 +3,7 @@
 
 use super::machine::{self, Commit, Op, Step};
 use super::planted::{Fault, planted};
-use super::{Claim, TRIES, claim_limit, pause};
+use super::{CALL, Claim, FIRST, TRIES, claim_limit, pause};
 use crate::store::record::State;
 use crate::store::{Standing, StoreError, Swap};
 use crate::time::{Stopwatch, within};
@@ -37,7 +37,8 @@ impl Claim {
             // A mark's window is counted from when it was made, whatever is written since.
             let leased = self.record.state == State::Claimed;
             let since = (leased && matches!(op, Op::Renew)).then(|| Stopwatch::start(&self.place.clock));
-            let standing = match self.place.swap(Some(&self.version), &next).await {
+            let limit = if tries == 0 { FIRST } else { CALL };
+            let standing = match self.place.swap_within(limit, Some(&self.version), &next).await {
                 Ok(Swap::Written(version)) => {
                     self.record = next;
                     self.version = version;
