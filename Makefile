@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate storm trips bench demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate model storm trips bench demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ functional: ## runs the scenarios only, with the servers: make functional TEST=n
 
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
+
+# `make test` checks the same with narrower bounds.
+model: ## checks the model of the protocol with wide bounds, some minutes, and prints the counterexample of each planted fault
+	PUSHONCE_MODEL=wide $(CARGO) test --profile model --features contract --lib lease::model -- --nocapture --test-threads=1
 
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
 storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
