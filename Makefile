@@ -31,9 +31,8 @@ functional: ## runs the scenarios only, with the servers: make functional TEST=n
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
 
-# `make test` checks the same with narrower bounds.
-model: ## checks the model of the protocol with wide bounds, some minutes, and prints the counterexample of each planted fault
-	PUSHONCE_MODEL=wide $(CARGO) test --profile model --features contract --lib lease::model -- --nocapture --test-threads=1
+model: ## checks the model of the protocol in every order, and prints the counterexample of each planted fault
+	$(CARGO) test --all-features --lib lease::model -- --nocapture --test-threads=1
 
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
 storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table

@@ -70,8 +70,8 @@ impl Play<'_> {
     pub(super) fn is_outlived(&self, key: usize, kept: &Kept) -> bool {
         let odd = number(kept.holder).is_some_and(|number| number % 2 == 1);
         let behind = if odd { self.protocol.bounds.behind } else { 0 };
-        let decided = kept.expires / duration_micros(hours(1)) + behind - retained(kept) - BEGIN;
-        self.world.logs[key].deleted.is_some_and(|deleted| decided < deleted.into())
+        let written = (kept.expires / duration_micros(hours(1)) + behind).saturating_sub(retained(kept));
+        self.world.logs[key].deleted.is_some_and(|deleted| written < BEGIN + u64::from(deleted))
     }
 
     /// Whether somebody neither works nor waits for an answer; or nothing is under way, and a key is neither

@@ -7,7 +7,10 @@
 //!
 //! **What is written again**, one function for one function, since a model checker needs states that it can
 //! compare, and a future is none: the drivers around them. `claims` is `claim.rs` with `verbs/admit.rs`, `ends` is
-//! `settle.rs`, `undo.rs` and what `verbs/settle.rs` asks of them.
+//! `settle.rs`, `undo.rs` and what `verbs/settle.rs` asks of them. The test
+//! `the_real_code_takes_the_same_steps` walks random paths of the model with the real ones, each call of theirs held up
+//! until it is its turn, and compares every call, every record and every write under way. (Of one key; what
+//! `verbs/` does with an entity besides is compared by the simulation only.)
 //!
 //! **The store** is the port: a record by key, swapped on a version that never repeats. A call is carried out
 //! and answered in one step; what lies between deciding and landing is the time before that step. A call
@@ -23,14 +26,20 @@
 
 mod bounds;
 mod claims;
+#[cfg(feature = "testing")]
+mod conform;
 mod ends;
 mod env;
+#[cfg(feature = "testing")]
+mod gate;
 mod kept;
 mod looks;
 mod models;
 mod plant;
 mod play;
 mod reached;
+#[cfg(feature = "testing")]
+mod real;
 mod rules;
 mod runs;
 mod tests;

@@ -16,12 +16,6 @@ const LOCK: Bounds = Bounds {
     budget: Budget { ticks: 2, mishaps: 1, crashes: 1, ..NOTHING },
 };
 
-/// For those who have the time.
-pub(super) const fn wider(bounds: Bounds) -> Bounds {
-    let Budget { ticks, mishaps, .. } = bounds.budget;
-    Bounds { budget: Budget { ticks: ticks + 1, mishaps: mishaps + 1, ..bounds.budget }, ..bounds }
-}
-
 pub(super) const MODELS: &[(Bounds, &[Reached])] = &[
     (
         LOCK,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stateright::{Checker, Model};
 
 use super::Protocol;
-use super::models::{MODELS, wider};
+use super::models::MODELS;
 use super::plant::ALL;
 use super::reached::Places;
 use crate::time::{Stopwatch, system_clock};
@@ -30,12 +30,10 @@ fn checked(protocol: Protocol, name: &str) -> Option<Vec<super::Action>> {
     found.into_iter().next().map(|(actions, _)| actions)
 }
 
-/// With `PUSHONCE_MODEL=wide` each with wider bounds.
 #[test]
 fn the_rules_hold_in_every_state() {
-    let wide = std::env::var("PUSHONCE_MODEL").is_ok_and(|how| how == "wide");
     for (bounds, reached) in MODELS {
-        let bounds = if wide { wider(*bounds) } else { *bounds };
+        let bounds = *bounds;
         let places = Arc::<Places>::default();
         let found = checked(Protocol { bounds, plant: None, places: places.clone() }, bounds.name);
         println!("    {bounds}");
