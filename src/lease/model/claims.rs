@@ -1,7 +1,6 @@
 //! A holder claims, as `claim.rs` does: a create first, then whatever stands is decided anew; and what it does with a win.
 
-use super::bounds::LEASE;
-use super::bounds::Role;
+use super::bounds::{LEASE, Role};
 use super::kept::{Kept, Seen};
 use super::plant::Plant;
 use super::play::Play;
@@ -72,11 +71,11 @@ impl Play<'_> {
                 let call = Call::Swap { seen, next: Kept::of(*next) };
                 self.put(me, part, Walk::Claiming { attempt, earlier, call });
             }
-            Verdict::Held { .. } => {
+            Verdict::Held { .. } if !self.planted(Plant::HeldIsDone) => {
                 self.reached(Reached::Held);
                 self.refused(me, part, attempt);
             }
-            Verdict::Done { .. } => {
+            Verdict::Held { .. } | Verdict::Done { .. } => {
                 if let Some(standing) = &attempt.standing {
                     let (key, standing) = (self.key(me, part), standing.clone());
                     self.skipped(key, &standing);

@@ -74,6 +74,9 @@ impl Play<'_> {
                 (claim.kept, claim.version) = (kept, version);
                 self.write(me, part, claim, wish);
             }
+            (Answer::Failed { .. }, _) if self.planted(Plant::LostIsRecorded) => {
+                self.committed(me, part, claim, wish, Commit::Recorded);
+            }
             (Answer::Lost | Answer::Failed { .. }, Call::Swap { .. }) => {
                 self.put(me, part, Walk::Writing { claim, wish, sent, call: Call::Read });
             }

@@ -20,9 +20,10 @@
 //! **Time** passes by half a lease, and to where the garbage collection may take a record. Ages and counts end
 //! where nothing more can lapse.
 //!
-//! **Left out**: the pauses between tries and their number (six; no model comes so far), the process-wide list of
-//! pending completions (a holder is one process here), waiting for a live holder (another claim is the same), the
-//! handler's own transaction, payload digests, the ledger of uncertain keys. They are the simulation's.
+//! **Left out**, and the simulation's: the pauses between tries and their number (six; no model comes so far), the
+//! process-wide list of pending completions (a holder is one process here), waiting for a live holder (another
+//! claim is the same), what a delivery is answered, the handler's own transaction, payload digests, the ledger of
+//! uncertain keys.
 
 mod bounds;
 mod claims;

@@ -37,6 +37,12 @@ pub(super) enum Plant {
     CancelReleases,
     /// The fence is counted from one, and not from the clock.
     FenceFromOne,
+    /// A duplicate is told that the key is done while its holder still works.
+    HeldIsDone,
+    /// A completion whose answer was lost is taken for recorded.
+    LostIsRecorded,
+    /// A claim never lapses.
+    LeaseForEver,
     /// A take-over tells its holder nothing of the run before.
     NoHistory,
 }
@@ -44,6 +50,7 @@ pub(super) enum Plant {
 /// Each with a rule that it must break, and what makes it do so.
 pub(super) const ALL: &[(Plant, Rule, Bounds)] = &[
     (Plant::NoVersionCheck, Rule::OneHolder, SMALL),
+    (Plant::NoVersionCheck, Rule::RunsAreCaused, SMALL),
     (Plant::RepeatingVersions, Rule::ZombieWritesNothing, DELETED),
     (Plant::ClocksApart, Rule::FenceRises, Bounds { roles: &[Role::Mutex], behind: 13, ..DELETED }),
     (Plant::NoToken, Rule::OneHolder, SMALL),
@@ -61,6 +68,9 @@ pub(super) const ALL: &[(Plant, Rule, Bounds)] = &[
     (Plant::CancelReleases, Rule::CancelLapses, Bounds { ends: &[How::Cancelled], ..SMALL }),
     (Plant::FenceFromOne, Rule::FenceRises, DELETED),
     (Plant::NoHistory, Rule::HistoryTold, SMALL),
+    (Plant::HeldIsDone, Rule::AckedWasDone, SMALL),
+    (Plant::LostIsRecorded, Rule::RanIsRecorded, SMALL),
+    (Plant::LeaseForEver, Rule::FreeAgain, SMALL),
 ];
 
 const SMALL: Bounds = Bounds {

@@ -30,7 +30,8 @@ impl Play<'_> {
     }
 
     pub(super) fn ask(&self, verb: Verb, number: u8) -> Ask {
-        Ask::new(verb, hours(LEASE.into()), hours(TTL.into()), self.id(number))
+        let lease = if self.planted(Plant::LeaseForEver) { 1000 } else { LEASE.into() };
+        Ask::new(verb, hours(lease), hours(TTL.into()), self.id(number))
     }
 
     pub(super) fn stamp(&self, number: u8) -> Stamp {

@@ -65,10 +65,11 @@ impl Play<'_> {
 
     /// A duplicate is told that the key is done.
     pub(super) fn skipped(&mut self, key: usize, standing: &Seen) {
-        if finished(&standing.kept) && self.world.logs[key].recorded == 0 {
+        let marked = standing.kept.state == State::Done && !finished(&standing.kept);
+        if !marked && self.world.logs[key].recorded == 0 {
             self.broken(Rule::AckedWasDone);
         }
-        self.reached(if finished(&standing.kept) { Reached::Duplicate } else { Reached::Marked });
+        self.reached(if marked { Reached::Marked } else { Reached::Duplicate });
     }
 
     /// The end of the work is settled, as far as its holder is told.

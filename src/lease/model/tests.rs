@@ -9,6 +9,7 @@ use super::Protocol;
 use super::models::MODELS;
 use super::plant::ALL;
 use super::reached::Places;
+use super::rules;
 use crate::time::{Stopwatch, system_clock};
 
 /// Checks a model to its end, and prints what it came to.
@@ -33,10 +34,9 @@ fn checked(protocol: Protocol, name: &str) -> Option<Vec<super::Action>> {
 #[test]
 fn the_rules_hold_in_every_state() {
     for (bounds, reached) in MODELS {
-        let bounds = *bounds;
         let places = Arc::<Places>::default();
-        let found = checked(Protocol { bounds, plant: None, places: places.clone() }, bounds.name);
-        println!("    {bounds}");
+        let found = checked(Protocol { bounds: *bounds, plant: None, places: places.clone() }, bounds.name);
+        println!("    {bounds}\n    reached among others: {reached:?}");
         assert_eq!(found, None, "{}", bounds.name);
         let missing: Vec<_> = reached.iter().filter(|place| !places.has(**place)).collect();
         assert!(missing.is_empty(), "{}: never reached: {missing:?}", bounds.name);
@@ -51,4 +51,12 @@ fn each_planted_fault_has_a_counterexample() {
         let actions = found.unwrap_or_else(|| panic!("{plant:?} did not break {rule:?}"));
         println!("    {actions:?}");
     }
+}
+
+#[test]
+fn each_rule_is_broken_by_some_fault() {
+    let broken = |rule| ALL.iter().any(|(_, breaks, _)| *breaks == rule);
+    let never: Vec<_> =
+        rules::ALL.iter().filter(|(rule, ..)| !broken(*rule)).map(|(_, name, _)| name).collect();
+    assert!(never.is_empty(), "no fault breaks {never:?}");
 }
