@@ -32,7 +32,7 @@ const BOUNDS: Bounds = Bounds {
 fn follow(real: &mut Real, protocol: &Protocol, before: &World, action: Action, after: &World) {
     match action {
         Action::Begin(role) => {
-            real.begin(before.runs.len() as u8, role.claims()[0].1, protocol.bounds.behind)
+            real.begin(before.runs.len() as u8, role.claims()[0].1, protocol.bounds.behind);
         }
         Action::Step(me, _) => real.step(me, protocol.bounds.tells),
         Action::Lose(me, _) => real.lose(me),

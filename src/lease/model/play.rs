@@ -97,13 +97,13 @@ impl Play<'_> {
         match walk {
             Walk::Off | Walk::Held(_) => {}
             Walk::Claiming { attempt, earlier, call } => {
-                self.claimed(me, part, attempt, earlier, call, answer)
+                self.claimed(me, part, attempt, earlier, call, answer);
             }
             Walk::Writing { claim, wish, sent, call } => {
-                self.wrote(me, part, claim, (wish, sent), call, answer)
+                self.wrote(me, part, claim, (wish, sent), call, answer);
             }
             Walk::Forestalling { condition, began, .. } => {
-                self.forestalled(me, part, condition, began, answer)
+                self.forestalled(me, part, condition, began, answer);
             }
         }
     }
