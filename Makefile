@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate faults storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate model faults storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ simulate: ## runs the seeded simulation only
 # WRITE=1 writes the page anew.
 faults: ## makes each fault at each call of each step on each store, and prints the table of docs/faults.md
 	PUSHONCE_FAULTS_WRITE=$(WRITE) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-9} $(CARGO) test --all-features --test faults -- --nocapture matrix::
+
+model: ## checks the model of the protocol in every order, and prints the counterexample of each planted fault
+	$(CARGO) test --all-features --lib lease::model -- --nocapture --test-threads=1
 
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
 storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table

@@ -1,4 +1,4 @@
-//! What the simulation found, each as a test of its own.
+//! What the simulation and the model of the protocol found, each as a test of its own.
 #![cfg(feature = "testing")]
 
 use std::convert::Infallible;
@@ -11,7 +11,9 @@ use http::{Request, Response};
 use http_body_util::Full;
 use pushonce::store::Memory;
 use pushonce::store::chaos::{Chaos, Fault, On};
-use pushonce::{Clock, IdempotentLayer, RunError, Store, at_most_once, attribute, lock};
+use pushonce::store::record::State;
+use pushonce::store::{BoxFuture, Record, StoreError, Stored, Swap, Version};
+use pushonce::{Clock, IdempotentLayer, Key, RunError, Store, at_most_once, attribute, lock};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
@@ -125,4 +127,76 @@ async fn a_message_that_waited_too_long_for_its_entity_does_not_begin_on_a_lapsi
     assert_eq!(first, (200, "ran".to_owned()));
     assert_eq!(second, (503, "unavailable".to_owned()));
     assert_eq!(push("2").await, (200, "ran".to_owned()), "its claim was not given back");
+}
+
+/// A store that refuses the first renewal of the second message's key, after which the machine is suspended for
+/// an hour.
+#[derive(Debug)]
+struct Suspends {
+    memory: Memory,
+    clock: Arc<Stepped>,
+    refused: AtomicBool,
+}
+
+impl Store for Suspends {
+    fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+        if self.refused.load(Ordering::SeqCst) {
+            self.clock.step();
+        }
+        self.memory.read(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        seen: Option<&'a Version>,
+        next: &'a Record,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move {
+            let stands = self.memory.read(key).await?;
+            let renews = stands.is_some_and(|stored| {
+                stored.record.state == State::Claimed
+                    && next.state == State::Claimed
+                    && stored.record.holder == next.holder
+            });
+            if key.text() == "2" && renews && !self.refused.swap(true, Ordering::SeqCst) {
+                return Err(StoreError::unavailable("for once"));
+            }
+            self.memory.swap(key, seen, next).await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_does_not_begin_under_an_entity_that_lapsed_while_its_key_was_renewed() {
+    let left = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = left.clone();
+    let handler = service_fn(move |request: Request<Full<Bytes>>| {
+        let lease = request.extensions().get::<pushonce::Lease>().unwrap().clone();
+        seen.lock().unwrap().push(lease.left());
+        async {
+            sleep(secs(6)).await;
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+        }
+    });
+    let clock = Stepped::new();
+    let memory = Memory::with_clock(clock.clone());
+    let store = Arc::new(Suspends { memory, clock: clock.clone(), refused: false.into() });
+    // A lease that the first message need not renew, while the second has to, having waited for half of it.
+    let layer = IdempotentLayer::new("status", store)
+        .clock(clock)
+        .lease(secs(12))
+        .renew()
+        .serialize(attribute("order"))
+        .serialize_wait(secs(60));
+    let service = layer.layer(handler);
+    let push = async |id: &str| {
+        let body = format!(r#"{{"message":{{"messageId":"{id}","attributes":{{"order":"7"}}}}}}"#);
+        let answer = service.clone().oneshot(Request::post("/").body(Full::from(body)).unwrap()).await;
+        answer.unwrap().headers()["pushonce-outcome"].to_str().unwrap().to_owned()
+    };
+    let told = tokio::join!(push("1"), push("2"));
+    let left = left.lock().unwrap().clone();
+    assert!(left.iter().all(|left| *left > secs(6)), "began with {left:?} of 12 s left");
+    assert_eq!((told.0.as_str(), told.1.as_str()), ("ran", "unavailable"));
 }

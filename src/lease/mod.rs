@@ -14,6 +14,8 @@ mod handle;
 mod handover;
 mod ledger;
 mod machine;
+#[cfg(test)]
+mod model;
 mod operator;
 #[cfg(feature = "contract")]
 pub mod planted;

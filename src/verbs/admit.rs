@@ -63,8 +63,9 @@ pub(super) async fn enter<T>(
             return Err(RunError::Skipped(Skip::InProgress { left: Duration::ZERO }));
         }
     }
-    if !claim.is_fresh() {
-        let what = "the wait for the entity took more than half of the key's lease";
+    // The entity's lease ran on while the key was renewed.
+    if !claim.is_fresh() || !entered.is_fresh() {
+        let what = "the wait for the entity, or for the key's renewal, took more than half of a lease";
         return Err(RunError::Store(StoreError::unavailable(what)));
     }
     Ok(entered)
