@@ -10,7 +10,7 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional fuzz fuzz-short simulate storm trips bench demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional fuzz fuzz-short soak simulate storm trips bench demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,12 @@ fuzz: ## fuzzes each target with libFuzzer, 10 minutes each
 
 fuzz-short: ## the same, 10 seconds each
 	fuzz/run $${PUSHONCE_FUZZ_SECONDS:-10}
+
+# How long: PUSHONCE_SOAK_SECONDS. SQLite's file is in memory where it can be: a disk would set the pace.
+soak: ## 30 minutes of a steady load on SQLite and on Redis: memory and open files stay flat; draws docs/soak.png
+	export PUSHONCE_SOAK_SECONDS=$${PUSHONCE_SOAK_SECONDS:-1800} TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp); \
+	$(CARGO) test --release --features redis,sqlite,telemetry --test soak -- --nocapture --test-threads=1
+	functional/plot/run functional/plot/soak.py target/soak docs/soak.png
 
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
