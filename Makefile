@@ -70,7 +70,7 @@ lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck -x fuzz/run functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; else echo "shellcheck is not installed: the scripts were not looked at"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x fuzz/run functional/plot/run functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; else echo "shellcheck is not installed: the scripts were not looked at"; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \
