@@ -16,11 +16,12 @@ mod report;
 mod server;
 mod service;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use judge::{Sample, judge};
+use judge::judge;
 use load::{Load, Sent};
 use server::Server;
 use service::Service;
@@ -54,16 +55,21 @@ async fn soak(name: &str, store: &str, length: Duration, folder: &Path) -> Vec<S
     let began = Instant::now();
     let mut ticks = interval((length / SAMPLES as u32).max(Duration::from_millis(500)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // As it goes: a run that fails is the one that is looked at.
+    let mut csv = File::create(folder.join(format!("{name}.csv"))).unwrap();
+    csv.write_all(judge::HEAD.as_bytes()).unwrap();
     let mut samples = Vec::new();
     let mut sent = std::pin::pin!(load.ended());
     let sent = loop {
         tokio::select! {
             sent = &mut sent => break sent,
-            _ = ticks.tick() => samples.push(service.sample(began.elapsed())),
+            _ = ticks.tick() => {
+                let sample = service.sample(began.elapsed());
+                write!(csv, "{sample}").unwrap();
+                samples.push(sample);
+            }
         }
     };
-    let csv: String = samples.iter().map(Sample::to_string).collect();
-    fs::write(folder.join(format!("{name}.csv")), format!("{}{csv}", judge::HEAD)).unwrap();
     println!("{name}: {sent}");
     let judged = judge(&samples, length);
     println!("{name}: {judged}");
