@@ -20,7 +20,7 @@ for name in ("sqlite", "redis"):
 memory.set(title="A service under a steady load", ylabel="resident memory, MiB")
 files.set(xlabel="minutes", ylabel="open files")
 for part in (memory, files):
-    part.set_ylim(bottom=0)
+    part.set_ylim(0, 1.15 * part.get_ylim()[1])
     part.grid(alpha=0.3)
 memory.legend(loc="lower right")
 figure.tight_layout()

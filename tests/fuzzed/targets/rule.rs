@@ -84,7 +84,7 @@ impl Model {
         let mut missing = false;
         for part in &self.parts {
             match part.text(delivery) {
-                Text::Parts(parts) => found.push(joined(parts)),
+                Text::Parts(parts) => found.push(joined(&parts)),
                 Text::None => missing = true,
                 Text::Unknown => return Text::Unknown,
             }
@@ -122,8 +122,8 @@ impl Part {
 }
 
 /// The alternative that was taken is one part of the rule around it.
-fn joined(parts: Vec<String>) -> String {
-    match &parts[..] {
+fn joined(parts: &[String]) -> String {
+    match parts {
         [one] => one.clone(),
         _ => parts.iter().map(|part| format!("{}.{part}", part.len())).collect::<Vec<_>>().join("|"),
     }
