@@ -10,10 +10,10 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate model faults storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional fuzz fuzz-short soak simulate model faults storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # One feature set for all tests, so that the drivers are compiled once; what is said of stores and of checks
 # that are not compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
@@ -27,6 +27,19 @@ test: ## runs every test, with the servers, and prints what ran against each
 
 functional: ## runs the scenarios only, with the servers: make functional TEST=name
 	functional/with-servers $(CARGO) test --all-features --test functional -- $(TEST)
+
+# How long: PUSHONCE_FUZZ_SECONDS, for each target. `make test` has seeded changes instead, without a build of its own.
+fuzz: ## fuzzes each target with libFuzzer, 10 minutes each
+	fuzz/run $${PUSHONCE_FUZZ_SECONDS:-600}
+
+fuzz-short: ## the same, 10 seconds each
+	fuzz/run $${PUSHONCE_FUZZ_SECONDS:-10}
+
+# How long: PUSHONCE_SOAK_SECONDS. SQLite's file is in memory where it can be: a disk would set the pace.
+soak: ## 30 minutes of a steady load on SQLite and on Redis: memory and open files stay flat; draws docs/soak.png
+	export PUSHONCE_SOAK_SECONDS=$${PUSHONCE_SOAK_SECONDS:-1800} TMPDIR=$$([[ -w /dev/shm ]] && echo /dev/shm || echo /tmp); \
+	$(CARGO) test --release --features redis,sqlite,telemetry --test soak -- --nocapture --test-threads=1
+	functional/plot/run functional/plot/soak.py target/soak docs/soak.png
 
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
@@ -74,11 +87,12 @@ terraform: ## validates, tests, plans and applies the Terraform module, and mist
 
 lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy --no-default-features -- -D warnings
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck -x functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; else echo "shellcheck is not installed: the scripts were not looked at"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x fuzz/run functional/plot/run functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; else echo "shellcheck is not installed: the scripts were not looked at"; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \

@@ -14,11 +14,10 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    const ALL: [Self; 2] = [Self::Idempotency, Self::Tasks];
-
     /// The space that is the consumer of that name.
+    #[cfg(any(feature = "bucket-s3", feature = "bucket-gcs"))]
     pub(crate) fn of(consumer: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|space| space.consumer().as_str() == consumer)
+        [Self::Idempotency, Self::Tasks].into_iter().find(|space| space.consumer().as_str() == consumer)
     }
 
     /// Its name, and the folder of its objects.
