@@ -34,10 +34,16 @@ pub(crate) struct Amended<T> {
     /// What was decided last.
     pub(crate) value: T,
     /// What stands now, as far as this process knows.
-    #[cfg_attr(not(feature = "submit"), expect(dead_code, reason = "only submission knows or asks for it"))]
+    #[cfg_attr(
+        not(any(feature = "submit", all(test, feature = "testing"))),
+        expect(dead_code, reason = "only submission knows or asks for it")
+    )]
     pub(crate) stands: Option<Stored>,
     /// Whether the store had to be read.
-    #[cfg_attr(not(feature = "submit"), expect(dead_code, reason = "only submission knows or asks for it"))]
+    #[cfg_attr(
+        not(any(feature = "submit", all(test, feature = "testing"))),
+        expect(dead_code, reason = "only submission knows or asks for it")
+    )]
     pub(crate) read: bool,
 }
 
@@ -160,9 +166,9 @@ mod tests {
 
     use super::*;
     use crate::key::{Consumer, Key};
-    use crate::store::{Memory, Store as _};
     use crate::store::chaos::{Chaos, Fault, On};
     use crate::store::record::Verb;
+    use crate::store::{Memory, Store as _};
     use crate::time::system_clock;
 
     fn place() -> (Place, Arc<Chaos>) {
@@ -262,22 +268,41 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn whoever_always_loses_gives_up_and_has_written_nothing() {
-        let (place, chaos) = place();
-        let blank = |stamp| Box::new(Record::blank(Verb::Lock, Duration::ZERO, Duration::ZERO).stamped(stamp));
+    /// Writes, but each of the first `times` somebody else has written between the look and the write.
+    async fn overtaken(place: &Place, times: u32) -> (Result<Amended<()>, StoreError>, u32) {
+        let blank =
+            |stamp| Box::new(Record::blank(Verb::Lock, Duration::ZERO, Duration::ZERO).stamped(stamp));
         let mut looks = 0;
-        let overtaken = place.amend(First::Unread, |standing, stamp| {
+        let amended = place.amend(First::Unread, |standing, stamp| {
             looks += 1;
-            // Between the look and the write somebody else writes, each time.
-            let seen = standing.map(|stored| &stored.version);
-            let theirs = chaos.swap(&place.key, seen, &blank(place.stamp())).now_or_never();
-            assert!(matches!(theirs, Some(Ok(Swap::Written(_)))));
+            if looks <= times {
+                let seen = standing.map(|stored| &stored.version);
+                let theirs = place.store.swap(&place.key, seen, &blank(place.stamp())).now_or_never();
+                assert!(matches!(theirs, Some(Ok(Swap::Written(_)))));
+            }
             Ok(Amend::Write(blank(stamp), ()))
         });
-        let error = overtaken.await.unwrap_err();
+        (amended.await, looks)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_loses_once_writes_at_once_on_what_stands() {
+        let (place, _) = place();
+        let began = tokio::time::Instant::now();
+        let (amended, looks) = overtaken(&place, 1).await;
+        amended.unwrap();
+        assert_eq!((looks, began.elapsed()), (2, Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_always_loses_waits_between_and_gives_up_and_has_written_nothing() {
+        let (place, chaos) = place();
+        let began = tokio::time::Instant::now();
+        let (amended, looks) = overtaken(&place, u32::MAX).await;
+        let error = amended.unwrap_err();
         assert!(error.is_transient() && !error.may_have_written());
         // Of each pair of writes the second is ours, and none follows the last look.
         assert_eq!((looks, chaos.trips().swaps), (TRIES + 1, u64::from(2 * TRIES + 1)));
+        assert!(began.elapsed() >= Duration::from_millis(100), "{:?}", began.elapsed());
     }
 }

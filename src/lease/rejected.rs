@@ -72,12 +72,8 @@ mod tests {
 
     /// A key under a lease of 10 s and a ttl of 100 s that was written so long ago.
     fn stored(state: State, progress: Option<Progress>, age: Duration) -> Stored {
-        let receipt = progress.map(|progress| Receipt {
-            progress,
-            at: 0,
-            message: Some("m".into()),
-            delivery: None,
-        });
+        let receipt =
+            progress.map(|progress| Receipt { progress, at: 0, message: Some("m".into()), delivery: None });
         let holder = (state != State::Released).then_some(Id::from_bits(1));
         let blank = Record::blank(Verb::Lock, secs(10), secs(100));
         Stored { record: Record { state, receipt, holder, ..blank }, version: Version::number(1), age }
