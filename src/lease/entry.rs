@@ -189,6 +189,8 @@ mod tests {
         let other = entry("a", "b", "m");
         let third = entry("a.b", "1.c", "m");
         assert!(one.place.key != other.place.key && one.place.key != third.place.key);
+        // Nor does any of a user's keys.
+        assert!(Consumer::new(one.place.key.consumer().as_str()).is_err());
     }
 
     /// What stands in the ledger: the fence of its run, and whether its end is known.

@@ -83,14 +83,12 @@ impl Store for Silent {
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_is_told_without_a_wait_also_by_a_store_that_does_not_say_what_stands() {
     let place = place(Arc::new(Silent::default()));
-    let Ok(Claimed::Won(mut claim)) = super::claim(place.clone(), ask(Verb::Lock)).await else {
-        panic!("not won")
-    };
-    claim.begin();
+    let holder = at_work(claim(place.clone(), ask(Verb::Lock)).await);
     let began = Instant::now();
-    let second = super::claim(place, ask(Verb::Lock)).await;
+    let second = claim(place, ask(Verb::Lock)).await;
     assert!(matches!(second, Ok(Claimed::Held { .. })), "{second:?}");
     assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(holder);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,4 +107,53 @@ fn a_claim_that_is_dropped_as_its_process_ends_is_left_to_lapse() {
     assert!(matches!(claimed, Some(Ok(Claimed::Won(_)))), "{claimed:?}");
     // Outside of a runtime nothing can be undone, and nothing panics.
     drop(claimed);
+}
+
+fn at_work(claimed: Result<Claimed, StoreError>) -> Claim {
+    let Ok(Claimed::Won(mut claim)) = claimed else { panic!("not won: {claimed:?}") };
+    claim.begin();
+    claim
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_may_still_land_is_not_forgotten_for_later_ones_that_did_not() {
+    let memory = Arc::new(Memory::new());
+    let chaos = Chaos::new(memory.clone());
+    chaos.next(On::Swap, Fault::Late(Duration::from_secs(60)));
+    chaos.always(On::Swap, Fault::Fail);
+    let place = place(chaos.clone());
+    assert!(claim(place.clone(), ask(Verb::Lock)).await.is_err());
+    chaos.heal();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let stands = memory.read(&place.key).await.unwrap().map(|stored| stored.record.state);
+    assert_eq!(stands, Some(State::Released), "its undo has made it impossible");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_meets_another_claim_has_nothing_to_undo() {
+    let memory = Arc::new(Memory::new());
+    let chaos = Chaos::new(memory.clone());
+    let holder = at_work(claim(place(memory), ask(Verb::Lock)).await);
+    chaos.next(On::Swap, Fault::LoseBefore);
+    let second = claim(place(chaos.clone()), ask(Verb::Lock)).await;
+    assert!(matches!(second, Ok(Claimed::Held { .. })), "{second:?}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(chaos.trips().swaps, 1);
+    drop(holder);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_ends_as_soon_as_its_claim_can_land_no_more() {
+    let memory = Arc::new(Memory::new());
+    let chaos = Chaos::new(memory.clone());
+    chaos.always(On::Swap, Fault::LoseBefore);
+    assert!(claim(place(chaos.clone()), ask(Verb::Lock)).await.is_err());
+    // While nobody can undo it, somebody else takes the key.
+    let holder = at_work(claim(place(memory.clone()), ask(Verb::Lock)).await);
+    chaos.heal();
+    chaos.take();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(chaos.take().swaps, 1);
+    let stands = memory.read(&holder.place.key).await.unwrap();
+    assert_eq!(stands.map(|stored| stored.version), Some(holder.version.clone()));
 }
