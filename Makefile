@@ -36,7 +36,7 @@ simulate: ## runs the seeded simulation only
 storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
 	PUSHONCE_ROUNDS=$${PUSHONCE_ROUNDS:-200} functional/with-servers $(CARGO) test --all-features --test submit_crashes -- --nocapture
 
-# At most 90 minutes. MUTANTS_FLAGS is for cargo-mutants: `--shard 0/4`, or `--iterate` to go on where it was stopped.
+# At most 90 minutes. MUTANTS_FLAGS: `--iterate` goes on where it was stopped, `--exclude 'src/verbs/*'` leaves files out.
 mutants: $(CARGO_MUTANTS) ## breaks the core in one place at a time: the tests must notice (installs cargo-mutants into target/tools)
 	PATH="$(dir $(CARGO_MUTANTS)):$$PATH" .ci/mutants $(MUTANTS_FLAGS)
 

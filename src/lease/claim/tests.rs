@@ -1,12 +1,16 @@
 //! How often a claim asks, how long it waits between, and what it says when it gives up.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use super::*;
 use crate::key::{Consumer, Key};
+use crate::lease::Op;
 use crate::random;
 use crate::store::chaos::{Chaos, Fault, On};
+use crate::store::record::Ended;
 use crate::store::{BoxFuture, Memory, Store};
 use crate::time::system_clock;
 
@@ -48,12 +52,14 @@ async fn a_claim_that_certainly_never_landed_is_not_said_to_be_in_doubt() {
     assert_eq!((chaos.trips().swaps, chaos.trips().reads), (u64::from(TRIES), u64::from(TRIES) - 1));
 }
 
-/// A store that does not say what stands when a swap is lost, and on which somebody else, who is through at
-/// once, is always first.
+/// A store that does not say what stands when a swap is lost.
 #[derive(Debug, Default)]
 struct Silent {
     memory: Memory,
+    /// Somebody else, who is through at once, is always first.
     rival: bool,
+    /// How many swaps are lost for no reason.
+    lost: AtomicU32,
 }
 
 impl Store for Silent {
@@ -68,6 +74,10 @@ impl Store for Silent {
         next: &'a Record,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(async move {
+            if self.lost.load(Ordering::Relaxed) > 0 {
+                self.lost.fetch_sub(1, Ordering::Relaxed);
+                return Ok(Swap::Lost(Standing::Unknown));
+            }
             if self.rival {
                 let theirs = Record { state: State::Released, holder: None, ..next.clone() };
                 assert!(matches!(self.memory.swap(key, seen, &theirs).await?, Swap::Written(_)));
@@ -156,4 +166,25 @@ async fn an_undo_ends_as_soon_as_its_claim_can_land_no_more() {
     assert_eq!(chaos.take().swaps, 1);
     let stands = memory.read(&holder.place.key).await.unwrap();
     assert_eq!(stands.map(|stored| stored.version), Some(holder.version.clone()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_swap_that_was_lost_for_no_reason_is_made_again_on_the_condition_that_still_holds() {
+    let silent = Arc::new(Silent::default());
+    let lose = |swaps| silent.lost.store(swaps, Ordering::Relaxed);
+    lose(2);
+    let mut first = at_work(claim(place(silent.clone()), ask(Verb::Lock)).await);
+    lose(2);
+    assert_eq!(first.write(&Op::Release(Ended::Failed)).await.unwrap(), Commit::Recorded);
+    let released = silent.memory.read(&first.place.key).await.unwrap().unwrap();
+
+    // Also by an undo, or the claim that was given up could still land.
+    let chaos = Chaos::new(silent.clone());
+    chaos.always(On::Claim, Fault::LoseBefore);
+    lose(2);
+    assert!(claim(place(chaos), ask(Verb::Lock)).await.is_err());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let stands = silent.memory.read(&first.place.key).await.unwrap().unwrap();
+    assert_eq!((stands.record.state, silent.lost.load(Ordering::Relaxed)), (State::Released, 0));
+    assert_ne!(stands.version, released.version);
 }
