@@ -13,7 +13,6 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, MySql, Pool, Postgres};
 
 use super::proxy::{Cut, Proxy};
-use super::report;
 use super::sql::{Scene, Spoken};
 use crate::world::{DUPLICATE, RAN, RAN_LOUDLY, ROLLED_BACK, UNAVAILABLE, push};
 

@@ -13,7 +13,6 @@ use pushonce::{Ack, Failure, IdempotentLayer, IntoKey as _, Lease, Store, lock};
 use sqlx::{MySql, Pool, Postgres, Sqlite, Transaction};
 use tokio::sync::oneshot;
 
-use super::report;
 use super::sql_server::{Place, Server};
 use crate::world::{DUPLICATE, MISUSE, RAN, RAN_LOUDLY, ROLLED_BACK, Runs, UNAVAILABLE, push};
 
