@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushonce::maintain::{Page, uncertain};
+use pushonce::maintain::{Page, Why, uncertain};
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, State};
 use pushonce::{Guarded, Lock, RunError, Skip};
@@ -148,6 +148,10 @@ async fn a_late_completion_after_a_take_over_changes_nothing_and_is_told() {
     zombie.await.unwrap().unwrap();
     assert_eq!(world.record("k").await.unwrap(), record);
     assert_eq!((told.count(), log.event("uncertain").len()), (1, 1));
+    tokio::time::sleep(seconds(1)).await;
+    let listed = uncertain(&*world.memory, &Page::default()).await.unwrap();
+    let listed: Vec<_> = listed.found.into_iter().map(|found| found.unwrap().why).collect();
+    assert_eq!(listed, [Why::FencedOut]);
 }
 
 #[tokio::test(start_paused = true)]
