@@ -8,9 +8,10 @@ REPORT := $(CURDIR)/target/report
 FEATURES := default
 MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
+CARGO_MUTANTS := $(or $(shell command -v cargo-mutants),$(CURDIR)/target/tools/bin/cargo-mutants)
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional fuzz fuzz-short soak simulate model faults storm trips bench compare recover demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional fuzz fuzz-short soak simulate model faults storm trips bench mutants compare recover demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +56,13 @@ model: ## checks the model of the protocol in every order, and prints the counte
 storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
 	PUSHONCE_ROUNDS=$${PUSHONCE_ROUNDS:-200} functional/with-servers $(CARGO) test --all-features --test submit_crashes -- --nocapture
 
+# At most 90 minutes. MUTANTS_FLAGS: `--iterate` goes on where it was stopped, `--exclude 'src/verbs/*'` leaves files out.
+mutants: $(CARGO_MUTANTS) ## breaks the core in one place at a time: the tests must notice (installs cargo-mutants into target/tools)
+	PATH="$(dir $(CARGO_MUTANTS)):$$PATH" .ci/mutants $(MUTANTS_FLAGS)
+
+$(CURDIR)/target/tools/bin/cargo-mutants:
+	$(CARGO) install cargo-mutants --locked --root $(CURDIR)/target/tools
+
 trips: ## counts the round trips to each store on the wire, and fails above the target
 	functional/with-servers $(CARGO) test --all-features --test trips -- --nocapture --test-threads=1 every_store_keeps_to_its_target
 
@@ -92,7 +100,7 @@ lint: ## checks format, clippy and rustdoc; a warning is a failure
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --all-features
-	@if command -v shellcheck >/dev/null; then shellcheck -x fuzz/run functional/plot/run functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run; else echo "shellcheck is not installed: the scripts were not looked at"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x fuzz/run functional/plot/run functional/with-servers functional/summary functional/servers/* functional/image/* functional/terraform/{check,life,quietly,stand-in/gcloud} .ci/run .ci/mutants; else echo "shellcheck is not installed: the scripts were not looked at"; fi
 
 deps: ## proves that the default build pulls no driver and no TLS, and counts its crates
 	@crates=$$($(CARGO) tree --edges normal,build --features $(FEATURES) --prefix none --format '{p}') || exit 1; \

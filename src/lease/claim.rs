@@ -278,3 +278,7 @@ impl Attempt {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests;

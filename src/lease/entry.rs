@@ -138,10 +138,13 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
     use crate::key::{Consumer, KeyInLogs};
+    use crate::lease::{Force, Reset, reset};
     use crate::store::record::DATA_LIMIT;
-    use crate::store::{Memory, Store};
+    use crate::store::{BoxFuture, Memory, Store, Version};
     use crate::time::system_clock;
 
     fn entry(consumer: &str, text: &str, name: &str) -> Entry {
@@ -155,7 +158,8 @@ mod tests {
     #[tokio::test]
     async fn an_entry_fits_a_record_whatever_its_key_and_its_message() {
         let mut failed = StoreError::unanswered("");
-        for (text, hashed) in [("\u{1}".repeat(KEY_LIMIT), false), ("\u{1}".repeat(KEY_LIMIT + 1), true)] {
+        for (length, hashed) in [(8 * 1024, false), (8 * 1024 + 1, true)] {
+            let text = "\u{1}".repeat(length);
             for name in ["\u{1}".repeat(NAME_LIMIT), "\u{1}".repeat(NAME_LIMIT + 1)] {
                 let mut entry = entry(&"c".repeat(64), &text, &name);
                 let settled = Settled { how: How::FencedOut, at: u64::MAX };
@@ -185,5 +189,101 @@ mod tests {
         let other = entry("a", "b", "m");
         let third = entry("a.b", "1.c", "m");
         assert!(one.place.key != other.place.key && one.place.key != third.place.key);
+        // Nor does any of a user's keys.
+        assert!(Consumer::new(one.place.key.consumer().as_str()).is_err());
+    }
+
+    /// What stands in the ledger: the fence of its run, and whether its end is known.
+    async fn stands(entry: &Entry) -> (u64, bool) {
+        let stands = entry.place.read().await.unwrap().unwrap();
+        assert_eq!((stands.record.state, stands.record.ttl), (State::Done, Duration::from_secs(30 * 86_400)));
+        let stands = read(&stands.record).unwrap();
+        (stands.fence, stands.settled.is_some())
+    }
+
+    fn run(fence: u64, settled: bool) -> impl Fn(Entry) -> Entry {
+        let settled = settled.then_some(Settled { how: How::Recorded, at: 1 });
+        move |entry| Entry { uncertain: Uncertain { fence, settled, ..entry.uncertain }, ..entry }
+    }
+
+    #[tokio::test]
+    async fn an_entry_gives_way_to_that_of_a_later_run_and_to_its_own_end() {
+        for (first, then, kept) in [
+            ((1, false), (2, false), (2, false)),
+            ((1, true), (2, false), (2, false)),
+            ((2, false), (1, true), (2, false)),
+            ((2, false), (2, true), (2, true)),
+            ((2, true), (2, false), (2, true)),
+        ] {
+            let first = run(first.0, first.1)(entry("orders", "k", "m"));
+            first.write().await;
+            let (place, key) = (first.place.clone(), first.key.clone());
+            let uncertain = first.uncertain.clone();
+            run(then.0, then.1)(Entry { place, key, uncertain }).write().await;
+            assert_eq!(stands(&first).await, kept, "{then:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_was_reset_is_written_anew() {
+        let entry = entry("orders", "k", "m");
+        entry.write().await;
+        let reset = reset(&*entry.place.store, &entry.place.key, Force::No);
+        assert_eq!(reset.await.unwrap(), Reset::Freed);
+        entry.write().await;
+        assert_eq!(stands(&entry).await, (u64::MAX, false));
+    }
+
+    /// Somebody who writes an entry of an earlier run before each write of ours.
+    #[derive(Debug, Default)]
+    struct Rival {
+        memory: Memory,
+        tries: AtomicU32,
+    }
+
+    impl Store for Rival {
+        fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Stored>, StoreError>> {
+            self.memory.read(key)
+        }
+
+        fn swap<'a>(
+            &'a self,
+            key: &'a Key,
+            seen: Option<&'a Version>,
+            next: &'a Record,
+        ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+            Box::pin(async move {
+                self.tries.fetch_add(1, Ordering::Relaxed);
+                let theirs = Record { data: Bytes::from_static(b"{}"), ..next.clone() };
+                let first = self.memory.swap(key, seen, &theirs).await?;
+                assert!(matches!(first, Swap::Written(_)));
+                self.memory.swap(key, seen, next).await
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_always_loses_gives_up_since_the_log_has_it() {
+        let rival = Arc::new(Rival::default());
+        let mut entry = entry("orders", "k", "m");
+        entry.place.store = rival.clone();
+        let given_up = entry.put(&mut StoreError::unanswered("")).await;
+        assert!(given_up.is_err_and(|error| error.is_transient()));
+        assert_eq!(rival.tries.load(Ordering::Relaxed), TRIES);
+    }
+
+    #[cfg(feature = "testing")]
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_that_passes_is_waited_out_and_another_is_not() {
+        use crate::store::chaos::{Chaos, Fault, On};
+        for (fault, written) in [(Fault::Fail, true), (Fault::LoseAnswer, true), (Fault::Refuse, false)] {
+            let chaos = Chaos::new(Arc::new(Memory::new()));
+            chaos.next(On::Swap, fault);
+            let mut entry = entry("orders", "k", "m");
+            entry.place.store = chaos.clone();
+            let put = entry.put(&mut StoreError::unanswered("")).await;
+            assert_eq!(put.is_ok(), written, "{fault:?}");
+            assert_eq!(chaos.trips().swaps, if written { 2 } else { 1 }, "{fault:?}");
+        }
     }
 }

@@ -198,3 +198,44 @@ pub struct TimedOut {
     /// The limit.
     pub limit: Duration,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Consumer;
+    use crate::store::record::Progress;
+
+    #[test]
+    fn a_duplicate_says_who_did_the_work_as_far_as_that_is_known() {
+        let told = |message: Option<&str>, delivery: Option<&str>| {
+            let (message, delivery) = (message.map(Into::into), delivery.map(Into::into));
+            let receipt = Receipt { progress: Progress::Finished, at: 7, message, delivery };
+            Skip::Duplicate { receipt: Some(receipt), conflict: false }.to_string()
+        };
+        assert_eq!(told(Some("m-1"), Some("s")), "already done by m-1 of s at 7 µs since the epoch");
+        assert_eq!(
+            told(None, None),
+            "already done by an unnamed message of an unnamed delivery at 7 µs since the epoch"
+        );
+        assert_eq!(Skip::Duplicate { receipt: None, conflict: false }.to_string(), "already done");
+    }
+
+    #[test]
+    fn a_transaction_that_did_not_complete_its_key_says_what_is_known_and_why() {
+        let key = Key::new(Consumer::default(), "k").unwrap();
+        let store = || Some(Arc::new(StoreError::unavailable("down")));
+        let misuse = Misuse::Transaction { key: key.clone(), why: "no" };
+        for (error, says, source) in [
+            (CommitError::Misuse(misuse), "nothing was committed", Some("cannot be completed")),
+            (CommitError::FencedOut { key }, "is this lease's no more", None),
+            (CommitError::RolledBack { source: store() }, "nothing was committed", Some("down")),
+            (CommitError::RolledBack { source: None }, "nothing was committed", None),
+            (CommitError::Unknown { source: store() }, "nobody knows", Some("down")),
+        ] {
+            assert!(error.to_string().contains(says), "{error:?}");
+            let told = error.source().map(ToString::to_string);
+            assert_eq!(told.is_some(), source.is_some(), "{error:?}");
+            assert!(told.unwrap_or_default().contains(source.unwrap_or_default()), "{error:?}");
+        }
+    }
+}

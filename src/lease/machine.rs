@@ -290,3 +290,6 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

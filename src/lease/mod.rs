@@ -134,3 +134,26 @@ fn pause(tries: u32) -> BoxFuture<'static, ()> {
     let most = Duration::from_millis(10).saturating_mul(1 << tries.min(7)).min(Duration::from_secs(1));
     Box::pin(tokio::time::sleep(random::jitter(most)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_may_take_a_third_of_its_lease_and_ten_seconds_at_most() {
+        for (lease, limit) in [(600, 200), (30_000, 10_000), (900_000, 10_000)] {
+            assert_eq!(claim_limit(Duration::from_millis(lease)), Duration::from_millis(limit));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_up_to_a_second_and_are_at_least_half_as_long() {
+        for (tries, most) in [(0, 10), (1, 20), (3, 80), (6, 640), (7, 1_000), (u32::MAX, 1_000)] {
+            let began = tokio::time::Instant::now();
+            pause(tries).await;
+            // A timer may be a millisecond late.
+            let (waited, most) = (began.elapsed(), Duration::from_millis(most));
+            assert!((most / 2..=most + Duration::from_millis(1)).contains(&waited), "{tries}: {waited:?}");
+        }
+    }
+}

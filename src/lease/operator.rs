@@ -157,3 +157,79 @@ async fn look<S: Store + ?Sized>(store: &S, key: &Key) -> Result<Option<Stored>,
         tries += 1;
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests {
+    use super::*;
+    use crate::key::Consumer;
+    use crate::lease::{Ask, Claim, Claimed, Commit, Op, Place, claim};
+    use crate::store::Memory;
+    use crate::store::chaos::{Chaos, Fault, On};
+    use crate::store::record::{Ended, Verb};
+
+    /// A key that is held, behind a store that makes faults.
+    async fn held() -> (Arc<Chaos>, Key, Claim) {
+        let chaos = Chaos::new(Arc::new(Memory::new()));
+        let key = Key::new(Consumer::default(), "k").unwrap();
+        let place = Arc::new(Place { store: chaos.clone(), key: key.clone(), clock: system_clock() });
+        let lease = Duration::from_secs(900);
+        let Ok(Claimed::Won(mut claim)) =
+            claim(place, Ask::new(Verb::Lock, lease, lease, random::id())).await
+        else {
+            panic!("not won")
+        };
+        claim.begin();
+        chaos.take();
+        (chaos, key, claim)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_is_tried_again_while_the_store_fails_but_not_for_good() {
+        for (fault, times, reads, seen) in [
+            (Fault::Fail, 1, 2, true),
+            (Fault::Fail, TRIES - 1, TRIES, true),
+            (Fault::Fail, TRIES, TRIES, false),
+            (Fault::Refuse, 1, 1, false),
+        ] {
+            let (chaos, key, _claim) = held().await;
+            for _ in 0..times {
+                chaos.next(On::Read, fault);
+            }
+            let looked = inspect(&*chaos, &key).await;
+            assert_eq!(looked.is_ok(), seen, "{fault:?} {times}: {looked:?}");
+            assert_eq!(chaos.take().reads, u64::from(reads), "{fault:?} {times}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reset_is_told_as_made_by_whoever_made_it_also_where_its_answer_was_lost() {
+        for (fault, freed, swaps) in [
+            (Fault::Fail, true, 2),
+            (Fault::LoseBefore, true, 2),
+            (Fault::LoseAnswer, true, 1),
+            (Fault::Refuse, false, 1),
+        ] {
+            let (chaos, key, _claim) = held().await;
+            chaos.next(On::Swap, fault);
+            let first = reset(&*chaos, &key, Force::Yes).await;
+            assert_eq!((first.ok(), chaos.take().swaps), (freed.then_some(Reset::Freed), swaps), "{fault:?}");
+            let second = reset(&*chaos, &key, Force::Yes).await.unwrap();
+            assert_eq!(second, if freed { Reset::Free } else { Reset::Freed }, "{fault:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_its_holder_has_given_back_meanwhile_is_not_told_as_freed() {
+        let (chaos, key, mut claim) = held().await;
+        // Nobody knows whether the first write landed; before the next look the holder is through.
+        chaos.next(On::Swap, Fault::LoseBefore);
+        let reset = reset(&*chaos, &key, Force::Yes);
+        let through = async {
+            tokio::task::yield_now().await;
+            claim.write(&Op::Release(Ended::Failed)).await
+        };
+        let (reset, released) = tokio::join!(reset, through);
+        assert_eq!((reset.unwrap(), released.unwrap()), (Reset::Free, Commit::Recorded));
+    }
+}

@@ -59,3 +59,64 @@ fn decide(standing: Option<&Stored>, stamp: Stamp, write: bool) -> Amend<Freed> 
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Version;
+    use crate::store::record::{Id, Receipt, Record, State, Verb};
+
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// A key under a lease of 10 s and a ttl of 100 s that was written so long ago.
+    fn stored(state: State, progress: Option<Progress>, age: Duration) -> Stored {
+        let receipt =
+            progress.map(|progress| Receipt { progress, at: 0, message: Some("m".into()), delivery: None });
+        let holder = (state != State::Released).then_some(Id::from_bits(1));
+        let blank = Record::blank(Verb::Lock, secs(10), secs(100));
+        Stored { record: Record { state, receipt, holder, ..blank }, version: Version::number(1), age }
+    }
+
+    #[test]
+    fn only_what_was_rejected_is_reset_and_a_lapsed_holder_can_reject_no_more() {
+        use Progress::{Finished, Rejected, Started};
+        let done = || Freed::Done { message: Some("m".into()) };
+        for (state, progress, age, freed, writes) in [
+            (State::Released, Some(Rejected), 0, Freed::Free, false),
+            (State::Claimed, None, 4, Freed::Held { left: secs(6) }, false),
+            // The receipt is of a run before this one.
+            (State::Claimed, Some(Rejected), 4, Freed::Held { left: secs(6) }, false),
+            (State::Claimed, None, 10, Freed::Free, true),
+            (State::Done, Some(Rejected), 1, Freed::Reset, true),
+            (State::Done, Some(Rejected), 100, Freed::Free, false),
+            (State::Done, Some(Finished), 1, done(), false),
+            (State::Done, Some(Finished), 100, Freed::Free, false),
+            (State::Done, Some(Started), 4, Freed::Held { left: secs(6) }, false),
+            (State::Done, Some(Started), 10, done(), false),
+        ] {
+            let stands = stored(state, progress, secs(age));
+            let stamp = Stamp { now: 7, token: Id::from_bits(2) };
+            let case = format!("{state:?} {progress:?} {age}");
+            match decide(Some(&stands), stamp, true) {
+                Amend::Write(next, told) => {
+                    assert_eq!((told, true), (freed.clone(), writes), "{case}");
+                    assert_eq!((next.state, next.holder, next.fence), (State::Released, None, 7), "{case}");
+                }
+                Amend::Leave(told) => assert_eq!((told, false), (freed.clone(), writes), "{case}"),
+            }
+            // A dry run says the same.
+            match decide(Some(&stands), stamp, false) {
+                Amend::Leave(told) => assert_eq!(told, freed, "{case}"),
+                Amend::Write(..) => panic!("{case}: a dry run writes"),
+            }
+        }
+    }
+
+    #[test]
+    fn where_nothing_stands_the_key_is_free() {
+        let stamp = Stamp { now: 7, token: Id::from_bits(2) };
+        assert!(matches!(decide(None, stamp, true), Amend::Leave(Freed::Free)));
+    }
+}

@@ -86,3 +86,76 @@ impl Claim {
         machine::settle(op, self.me, &self.record, || self.since.steady(), self.place.stamp())
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::key::{Consumer, Key};
+    use crate::lease::{Ask, Claimed, Note, Place, claim};
+    use crate::random;
+    use crate::store::chaos::{Chaos, Fault, On};
+    use crate::store::record::{Record, Verb};
+    use crate::store::{Memory, Store as _};
+    use crate::time::system_clock;
+
+    /// A claim at work, on a store that makes faults.
+    async fn holder() -> (Claim, Arc<Chaos>) {
+        let chaos = Chaos::new(Arc::new(Memory::new()));
+        let key = Key::new(Consumer::default(), "k").unwrap();
+        let place = Arc::new(Place { store: chaos.clone(), key, clock: system_clock() });
+        let lease = Duration::from_secs(900);
+        let Ok(Claimed::Won(mut claim)) =
+            claim(place, Ask::new(Verb::Lock, lease, lease, random::id())).await
+        else {
+            panic!("not won")
+        };
+        claim.begin();
+        chaos.take();
+        (claim, chaos)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_whose_claim_was_rewritten_writes_at_once_on_what_stands() {
+        let (mut holder, chaos) = holder().await;
+        // As the undo of somebody's claim that came too late.
+        let rewritten = Record { token: random::id(), ..(*holder.record).clone() };
+        let answer = chaos.swap(&holder.place.key, Some(&holder.version), &rewritten).await;
+        assert!(matches!(answer, Ok(Swap::Written(_))), "{answer:?}");
+        let began = Instant::now();
+        assert_eq!(holder.write(&Op::Complete(Note::default())).await.unwrap(), Commit::Recorded);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_that_passes_is_tried_again_and_another_is_not() {
+        for (swap, read, stored, swaps) in [
+            (Fault::Fail, None, true, 2),
+            (Fault::LoseAnswer, Some(Fault::Fail), true, 2),
+            (Fault::LoseBefore, Some(Fault::Refuse), false, 1),
+            (Fault::Refuse, None, false, 1),
+        ] {
+            let (mut holder, chaos) = holder().await;
+            chaos.next(On::Swap, swap);
+            if let Some(fault) = read {
+                chaos.next(On::Read, fault);
+            }
+            let answer = holder.write(&Op::Complete(Note::default())).await;
+            assert_eq!(matches!(answer, Ok(Commit::Recorded)), stored, "{swap:?} {read:?}: {answer:?}");
+            assert_eq!(chaos.trips().swaps, swaps, "{swap:?} {read:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_always_fails_is_asked_six_times_in_one_round() {
+        let (mut holder, chaos) = holder().await;
+        chaos.always(On::Swap, Fault::Fail);
+        assert!(holder.write(&Op::Complete(Note::default())).await.unwrap_err().is_transient());
+        assert_eq!(chaos.trips().swaps, u64::from(TRIES));
+    }
+}

@@ -25,10 +25,11 @@ pub(super) fn give_back(claim: &Claim) {
     in_background(async move {
         let op = Op::Undo(claim.found.clone());
         let (began, lease) = (Stopwatch::start(&claim.place.clock), claim.record.lease);
-        let mut tries = 0;
-        while claim.write(&op).await.is_err() && began.steady() < lease {
+        for tries in (0..).take_while(|_| began.steady() < lease) {
+            if claim.write(&op).await.is_ok() {
+                return;
+            }
             pause(tries).await;
-            tries += 1;
         }
     });
 }
@@ -37,15 +38,13 @@ pub(super) fn give_back(claim: &Claim) {
 pub(super) fn forestall(place: Arc<Place>, ask: Ask, condition: Option<Box<Stored>>) {
     in_background(async move {
         let began = Stopwatch::start(&place.clock);
-        let mut tries = 0;
         // A claim that lands after that heals by lapsing. Steadily counted: a wall clock that is set
         // forward must not end it, since a mark that lands then would stand for its whole ttl.
-        while began.steady() < ask.lease {
-            match forestalled(&place, &ask, condition.as_deref()).await {
-                Ok(true) => return,
-                Ok(false) | Err(_) => pause(tries).await,
+        for tries in (0..).take_while(|_| began.steady() < ask.lease) {
+            if let Ok(true) = forestalled(&place, &ask, condition.as_deref()).await {
+                return;
             }
-            tries += 1;
+            pause(tries).await;
         }
     });
 }

@@ -224,3 +224,57 @@ fn known(error: &(dyn Error + 'static)) -> Option<Verdict> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::lease::Panicked;
+    use crate::store::BoxError;
+
+    // Never edited: alerts and dashboards are made of them.
+    #[test]
+    fn every_outcome_has_one_name_and_is_found_by_it() {
+        let names: Vec<_> = Outcome::ALL.iter().map(|outcome| outcome.name()).collect();
+        assert_eq!(
+            names.join(" "),
+            "ran duplicate conflict uncertain failed in-progress lost unavailable misuse unkeyed refused unguarded \
+             unauthorized dead-lettered skipped"
+        );
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_name(&outcome.to_string()), Some(*outcome));
+        }
+        assert_eq!(Outcome::from_name("no such outcome"), None);
+    }
+
+    #[test]
+    fn what_an_error_means_is_found_wherever_it_stands_in_its_chain() {
+        use Level as L;
+        use Outcome as O;
+        let left = Duration::from_secs(1);
+        let duplicate = |conflict| RunError::Skipped(Skip::Duplicate { receipt: None, conflict });
+        let setting = || Misuse::Setting("no".into());
+        let cases: Vec<(BoxError, (O, u16, L))> = vec![
+            (duplicate(false).into(), (O::Duplicate, 204, L::DEBUG)),
+            (duplicate(true).into(), (O::Conflict, 204, L::ERROR)),
+            (RunError::Skipped(Skip::InProgress { left }).into(), (O::InProgress, 503, L::WARN)),
+            (RunError::Store(StoreError::unavailable("")).into(), (O::Unavailable, 503, L::ERROR)),
+            (RunError::Shutdown(Shutdown).into(), (O::Unavailable, 503, L::INFO)),
+            (RunError::Misuse(setting()).into(), (O::Misuse, 500, L::ERROR)),
+            (DeadLetter { reason: "no".into() }.into(), (O::Misuse, 500, L::ERROR)),
+            (CommitError::Misuse(setting()).into(), (O::Misuse, 500, L::ERROR)),
+            (CommitError::RolledBack { source: None }.into(), (O::Failed, 500, L::WARN)),
+            (CommitError::Unknown { source: None }.into(), (O::Unavailable, 503, L::ERROR)),
+            (AfterCommit { source: "no".into() }.into(), (O::Ran, 200, L::ERROR)),
+            (RunError::Work(TimedOut { limit: left }.into()).into(), (O::Failed, 504, L::ERROR)),
+            (Panicked { message: "no".into() }.into(), (O::Failed, 500, L::ERROR)),
+            ("anything else".into(), (O::Failed, 500, L::WARN)),
+        ];
+        for (error, meant) in cases {
+            let wrapped = RunError::Work(error);
+            let verdict = outcome_of(&wrapped);
+            assert_eq!((verdict.outcome, verdict.status.as_u16(), verdict.level()), meant, "{wrapped:?}");
+        }
+    }
+}

@@ -72,3 +72,46 @@ pub struct InvalidSetting {
     name: &'static str,
     value: Duration,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn days(days: u64) -> Duration {
+        Duration::from_secs(days * 86_400)
+    }
+
+    #[test]
+    fn the_defaults_are_those_that_are_documented() {
+        let lock = Settings::new(Verb::Lock);
+        assert_eq!((lock.lease, lock.ttl), (Duration::from_secs(900), days(7)));
+        assert_eq!((lock.max_hold, lock.wait), (Duration::from_secs(3_600), Duration::ZERO));
+        assert_eq!((lock.renew, lock.work_timeout, lock.cancel_safe), (false, None, false));
+        assert_eq!(Settings::new(Verb::AtMostOnce).wait, Duration::ZERO);
+        assert_eq!(Settings::new(Verb::Mutex).wait, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_duration_is_a_millisecond_at_least_and_a_century_at_most_and_a_wait_may_be_none() {
+        type Set = fn(&mut Settings, Duration);
+        let sets: [Set; 4] = [
+            |settings, value| settings.lease = value,
+            |settings, value| settings.ttl = value,
+            |settings, value| settings.max_hold = value,
+            |settings, value| settings.work_timeout = Some(value),
+        ];
+        let (least, most, bit) = (Duration::from_millis(1), days(36_600), Duration::from_nanos(1));
+        let with = |set: Set, value| {
+            let mut settings = Settings::new(Verb::Lock);
+            set(&mut settings, value);
+            settings.checked()
+        };
+        for set in sets {
+            assert!(with(set, least).is_ok() && with(set, most).is_ok());
+            assert!(with(set, least - bit).is_err() && with(set, most + bit).is_err());
+        }
+        let wait: Set = |settings, value| settings.wait = value;
+        assert!(with(wait, Duration::ZERO).is_ok() && with(wait, most).is_ok());
+        assert!(with(wait, most + bit).is_err());
+    }
+}

@@ -5,6 +5,7 @@ mod alone;
 mod detached;
 mod disabled;
 mod drain;
+mod undos;
 #[expect(dead_code, reason = "shared with the tests of the verbs, which use all of it")]
 #[path = "../verbs/world.rs"]
 mod world;

@@ -7,20 +7,8 @@
     reason = "a test fails by a panic, also in what its tests share"
 )]
 
-#[path = "../support/both_emulators.rs"]
-mod both_emulators;
-#[path = "../../functional/client.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod client;
-mod cut_commit;
 mod cut_off;
-mod datastore;
-#[path = "../support/datastore_emulator.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod emulator;
-mod example;
 mod fake;
-mod kill;
 #[path = "../push/log.rs"]
 mod log;
 mod lost;
@@ -28,17 +16,26 @@ mod misuse;
 mod outcomes;
 #[path = "../support/alone.rs"]
 mod process;
-#[path = "../support/example.rs"]
-mod programs;
-mod proxy;
 mod random;
 mod renewal;
-#[path = "../support/report.rs"]
-mod report;
-mod sql;
-#[path = "../support/sql.rs"]
-#[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]
-mod sql_server;
+#[cfg(all(
+    feature = "datastore",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "serve",
+    feature = "sqlite"
+))]
+mod servers;
 mod told;
 mod verbs;
 mod world;
+
+// Where the tools of other tests look for them.
+#[cfg(all(
+    feature = "datastore",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "serve",
+    feature = "sqlite"
+))]
+use servers::{both_emulators, emulator, report};

@@ -4,8 +4,10 @@ use std::error::Error;
 
 use pushonce::store::record::State;
 use pushonce::{AfterCommit, CommitError, Misuse, RunError, Skip, outcome_of};
+use tracing::Level;
 
 use crate::fake::{FakeSql, Fault};
+use crate::log::Log;
 use crate::world::*;
 
 fn verdict(error: RunError) -> (&'static str, u16) {
@@ -74,7 +76,7 @@ async fn fenced_out_is_an_error_whatever_the_work_says() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_after_the_commit_is_told_and_means_an_ack() {
-    let world = World::new();
+    let (world, (log, _guard)) = (World::new(), Log::capture());
     let sql = world.sql.clone();
     let ran = world.lock("k").run_with(|lease| async move {
         effect(sql, lease).await?;
@@ -85,6 +87,10 @@ async fn an_error_after_the_commit_is_told_and_means_an_ack() {
     assert_eq!(after.source.to_string(), "no");
     assert_eq!(verdict(RunError::Work(error)), ("ran", 200));
     assert_eq!(world.sql.record("k").unwrap().state, State::Done);
+    // Nothing delivers it again, so somebody has to look.
+    let line = log.outcome();
+    assert_eq!((line.field("event"), line.level), ("ran", Level::ERROR));
+    assert!(line.field("error").contains("no"), "{line:?}");
 }
 
 #[tokio::test(start_paused = true)]

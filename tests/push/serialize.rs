@@ -238,3 +238,15 @@ async fn a_recorded_message_is_a_duplicate_while_the_release_of_its_entity_is_tr
     assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
     assert_eq!(message(&app, &order("m", "1")).await.told(), (204, "duplicate"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_of_an_entity_that_is_not_stored_in_time_is_tried_on() {
+    let world = World::new();
+    let app = app(post(async || ()), world.layer().lease(Duration::from_secs(90)).serialize(attribute("po")));
+    world.chaos.always(On::Release, Fault::Fail);
+    assert_eq!(message(&app, &order("m", "1")).await.told(), (200, "ran"));
+    world.chaos.heal();
+    // Before the lease would have freed it.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(message(&app, &order("n", "1")).await.told(), (200, "ran"));
+}

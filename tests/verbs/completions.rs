@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pushonce::maintain::{Page, Why, uncertain};
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, State};
 use pushonce::{Guarded, Lock, RunError, Skip};
@@ -66,6 +67,31 @@ async fn while_a_completion_is_pending_this_process_does_not_run_its_key_again_e
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_completion_early_in_its_lease_leaves_the_answer_to_the_store() {
+    let world = World::new();
+    world.chaos.next(On::Complete, Fault::Stall(seconds(2)));
+    let holder = begin(world.lock("k").run(async { Ok(()) })).await;
+    // It is stored, which its holder does not know yet.
+    world.until("k", State::Done).await;
+    let second = world.lock("k").run(async { Ok(()) }).await;
+    assert!(matches!(second, Err(RunError::Skipped(Skip::Duplicate { .. }))), "{second:?}");
+    holder.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_met_ever_more_seldom() {
+    let world = World::new();
+    world.chaos.always(On::Complete, Fault::Fail);
+    world.lock("k").run(async { Ok(()) }).await.unwrap();
+    tokio::time::sleep(seconds(300)).await;
+    world.chaos.take();
+    tokio::time::sleep(seconds(600)).await;
+    // Rounds of six tries, with at most 30 s between them, and at least half of that.
+    let swaps = world.chaos.take().swaps;
+    assert!((6 * 18..=6 * 41).contains(&swaps), "{swaps}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_completion_that_hangs_is_pending_too_before_its_answer_and_after() {
     // The lease lapses before the short patience is over, and while the next round of tries hangs.
     for (lease, lapsed) in [(3, 4), (15, 17)] {
@@ -122,6 +148,21 @@ async fn a_late_completion_after_a_take_over_changes_nothing_and_is_told() {
     zombie.await.unwrap().unwrap();
     assert_eq!(world.record("k").await.unwrap(), record);
     assert_eq!((told.count(), log.event("uncertain").len()), (1, 1));
+    tokio::time::sleep(seconds(1)).await;
+    let listed = uncertain(&*world.memory, &Page::default()).await.unwrap();
+    let listed: Vec<_> = listed.found.into_iter().map(|found| found.unwrap().why).collect();
+    assert_eq!(listed, [Why::FencedOut]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_not_stored_keeps_nobody_from_the_key_once_its_lease_has_lapsed() {
+    let (world, again) = (World::new(), Runs::default());
+    world.chaos.always(On::Release, Fault::Fail);
+    let failed = world.lock("k").lease(seconds(10)).run(async { Err::<(), _>("no".into()) }).await;
+    assert!(matches!(failed, Err(RunError::Work(_))), "{failed:?}");
+    tokio::time::sleep(seconds(10)).await;
+    world.lock("k").run(again.work()).await.unwrap();
+    assert_eq!(again.count(), 1);
 }
 
 // F59
@@ -139,6 +180,10 @@ async fn a_failed_zombie_does_not_release_its_successor() {
     let record = world.record("k").await.unwrap();
     assert!(matches!(zombie.await.unwrap(), Err(RunError::Work(_))));
     assert_eq!(world.record("k").await.unwrap(), record);
+    // Nothing was done, so nothing is to be looked at.
+    tokio::time::sleep(seconds(1)).await;
+    let listed = uncertain(&*world.memory, &Page::default()).await.unwrap();
+    assert!(listed.found.is_empty(), "{listed:?}");
     heir.await.unwrap().unwrap();
     assert_eq!(world.state("k").await, Some(State::Done));
 }

@@ -6,7 +6,7 @@ use pushonce::store::chaos::{Fault, On};
 use pushonce::store::{BoxError, StoreError};
 use pushonce::{InvalidKey, Misuse, Panicked, RunError, Shutdown, Skip, lock};
 
-use crate::world::{World, begin, find};
+use crate::world::{SECOND, World, begin, find};
 
 /// As anyhow does: only the sources of what was put in are seen from outside.
 #[derive(Debug, thiserror::Error)]
@@ -94,4 +94,10 @@ async fn in_the_work_the_question_mark_takes_any_error() {
     let nested =
         world.lock("outer").run(async move { Ok(lock("number", &store).run(async { Ok(()) }).await?) });
     assert!(matches!(find::<Skip>(&nested.await.unwrap_err()), Some(Skip::Duplicate { .. })));
+}
+
+#[test]
+fn a_verb_is_shown_with_its_key_and_its_settings_and_without_its_store() {
+    let shown = format!("{:?}", World::new().lock(("orders", "po-1")).lease(77 * SECOND));
+    assert!(shown.contains("po-1") && shown.contains("77s") && !shown.contains("Memory"), "{shown}");
 }

@@ -209,4 +209,5 @@ async fn a_mark_needs_no_renewal_and_is_not_lost_for_want_of_one() {
     });
     assert!(ran.await.unwrap().unwrap() > seconds(60));
     assert_eq!(world.receipt("k").await.progress, Progress::Finished);
+    assert_eq!(world.chaos.trips().swaps, 2);
 }

@@ -72,8 +72,13 @@ async fn a_waiter_whose_caller_hangs_up_as_it_wins_gives_the_key_back_and_never_
     let waiter = begin(world.mutex("k").wait(seconds(60)).run(runs.work())).await;
     holder.await.unwrap().unwrap();
     world.until("k", State::Claimed).await;
+    // What was claimed for nobody is given back also by a store that fails for a while.
+    for _ in 0..20 {
+        world.chaos.next(On::Release, Fault::Fail);
+    }
     hang_up(waiter).await;
     world.until("k", State::Released).await;
+    assert!(!world.chaos.has_next());
     tokio::time::sleep(seconds(60)).await;
     let record = world.record("k").await.unwrap();
     assert_eq!((runs.count(), record.state), (0, State::Released));

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-pub(crate) fn seconds(seconds: u64) -> Duration {
+pub(crate) const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::sql_server::fresh;
-use crate::{client, programs, report};
+use super::sql_server::fresh;
+use super::{client, programs, report};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

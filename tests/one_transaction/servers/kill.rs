@@ -21,9 +21,9 @@ use sqlx::pool::PoolOptions;
 use sqlx::{Connection, Pool, Postgres, Sqlite, Transaction};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::client;
-use crate::report;
-use crate::sql::{Scene, Spoken};
+use super::client;
+use super::report;
+use super::sql::{Scene, Spoken};
 
 /// Set in the process that is to be killed: where its database and its table are.
 const URL: &str = "PUSHONCE_TEST_KILLED_URL";

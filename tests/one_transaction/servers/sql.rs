@@ -13,8 +13,7 @@ use pushonce::{Ack, Failure, IdempotentLayer, IntoKey as _, Lease, Store, lock};
 use sqlx::{MySql, Pool, Postgres, Sqlite, Transaction};
 use tokio::sync::oneshot;
 
-use crate::report;
-use crate::sql_server::{Place, Server};
+use super::sql_server::{Place, Server};
 use crate::world::{DUPLICATE, MISUSE, RAN, RAN_LOUDLY, ROLLED_BACK, Runs, UNAVAILABLE, push};
 
 /// Long enough that a third of it is time for a claim on a busy machine.
@@ -578,7 +577,7 @@ macro_rules! on_all {
                 #[tokio::test]
                 async fn $test() {
                     super::$test::<sqlx::$db>().await;
-                    super::report::test(stringify!($server), stringify!($test));
+                    crate::report::test(stringify!($server), stringify!($test));
                 }
             )+
         }

@@ -12,9 +12,8 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, MySql, Pool, Postgres};
 
-use crate::proxy::{Cut, Proxy};
-use crate::report;
-use crate::sql::{Scene, Spoken};
+use super::proxy::{Cut, Proxy};
+use super::sql::{Scene, Spoken};
 use crate::world::{DUPLICATE, RAN, RAN_LOUDLY, ROLLED_BACK, UNAVAILABLE, push};
 
 /// A server whose connections can be led through a proxy.
@@ -163,7 +162,7 @@ macro_rules! on_both {
                 #[tokio::test]
                 async fn $test() {
                     super::$test::<sqlx::$db>().await;
-                    super::report::test(stringify!($server), stringify!($test));
+                    crate::report::test(stringify!($server), stringify!($test));
                 }
             )+
         }

@@ -21,9 +21,9 @@ use pushonce::{
 };
 use tokio::sync::oneshot;
 
-use crate::both_emulators::on_both_emulators;
-use crate::emulator::{Emulator, PROJECT};
-use crate::proxy::{Cut, Proxy};
+use super::both_emulators::on_both_emulators;
+use super::emulator::{Emulator, PROJECT};
+use super::proxy::{Cut, Proxy};
 use crate::world::{DUPLICATE, RAN, RAN_LOUDLY, ROLLED_BACK, Runs, UNAVAILABLE, push};
 
 const LEASE: Duration = Duration::from_secs(2);
