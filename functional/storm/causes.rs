@@ -1,0 +1,225 @@
+//! Why a key was run again: each repeat has a cause that somebody saw, or it is a fault.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use pushonce::History;
+
+use crate::fate::Point;
+use crate::journal::{Line, Name, Said};
+
+/// One life of an instance, as who struck it knows it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Life {
+    /// When it was killed, in microseconds since the epoch; nobody else ends it before the storm is over.
+    pub(crate) killed: Option<u64>,
+    /// When it stood still.
+    pub(crate) stood: Vec<Range<u64>>,
+    /// What it wrote down.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One run of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) name: Name,
+    /// The number of the life.
+    pub(crate) life: usize,
+    pub(crate) began: u64,
+    /// What it was told of the runs before.
+    pub(crate) history: History,
+    /// The store has acknowledged its done.
+    pub(crate) recorded: bool,
+    /// Where its process struck itself, by this run.
+    pub(crate) point: Option<Point>,
+    /// When the layer was through with it, and the outcome's name.
+    pub(crate) ended: Option<(u64, String)>,
+}
+
+/// Why a run was followed by another of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// Its process killed itself at the point.
+    KilledAt(Point),
+    /// Its process was killed at a moment that was drawn.
+    Killed,
+    /// Its process stood still, and its lease lapsed.
+    Stopped,
+    /// Its lease lapsed although nobody stopped it.
+    Late,
+    /// The store did not take its done, or nobody knew whether it had.
+    Unrecorded,
+    /// It failed, by its own word.
+    Failed,
+}
+
+/// A repeat that nothing explains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unexplained {
+    pub(crate) earlier: Run,
+    pub(crate) later: Run,
+    pub(crate) why: &'static str,
+}
+
+impl fmt::Display for Unexplained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:#?} was followed by {:#?}", self.why, self.earlier, self.later)
+    }
+}
+
+/// The runs of each key, in the order of their claims.
+pub(crate) fn runs(lives: &[Life]) -> BTreeMap<String, Vec<Run>> {
+    let mut runs: BTreeMap<Name, Run> = BTreeMap::new();
+    for (life, lived) in lives.iter().enumerate() {
+        for line in &lived.lines {
+            let (at, name, said) = match line {
+                Line::Run { at, name, said } => (at, name, said),
+                Line::CameTo { name, point, .. } => {
+                    runs.get_mut(name).expect("it began").point = Some(*point);
+                    continue;
+                }
+            };
+            match said {
+                Said::Began(history) => {
+                    let (name, history) = (name.clone(), *history);
+                    let run =
+                        Run { name, life, began: *at, history, recorded: false, point: None, ended: None };
+                    let twice = runs.insert(run.name.clone(), run);
+                    assert_eq!(twice, None, "two runs have one fence");
+                }
+                Said::Recorded => runs.get_mut(name).expect("it began").recorded = true,
+                Said::Ended(outcome) => {
+                    runs.get_mut(name).expect("it began").ended = Some((*at, outcome.clone()));
+                }
+            }
+        }
+    }
+    let mut by_key: BTreeMap<String, Vec<Run>> = BTreeMap::new();
+    for run in runs.into_values() {
+        by_key.entry(run.name.key.clone()).or_default().push(run);
+    }
+    by_key
+}
+
+/// The cause of each repeat of one key's runs, which are given in the order of their claims.
+pub(crate) fn causes(
+    runs: &[Run],
+    lives: &[Life],
+    lease: Duration,
+) -> impl Iterator<Item = Result<Cause, Unexplained>> {
+    runs.windows(2).enumerate().map(move |(before, pair)| {
+        let (earlier, later) = (&pair[0], &pair[1]);
+        cause(earlier, later, before + 1, &lives[earlier.life], lease).map_err(|why| Unexplained {
+            earlier: earlier.clone(),
+            later: later.clone(),
+            why,
+        })
+    })
+}
+
+/// Why `earlier` was followed by `later`, of which there were `before` runs.
+fn cause(
+    earlier: &Run,
+    later: &Run,
+    before: usize,
+    life: &Life,
+    lease: Duration,
+) -> Result<Cause, &'static str> {
+    let ended = earlier.ended.as_ref().map(|(at, outcome)| (*at, outcome.as_str()));
+    if earlier.recorded || ended.is_some_and(|(_, outcome)| outcome == "ran") {
+        return Err("it was run again although it was recorded");
+    }
+    let told = match later.history {
+        History::Fresh => 0,
+        History::Failed { runs } | History::Unknown { runs } => runs,
+    };
+    if usize::try_from(told).is_ok_and(|told| told < before) {
+        return Err("the repeat was not told of the runs before it");
+    }
+    if ended.is_some_and(|(at, outcome)| outcome == "failed" && at <= later.began) {
+        return Ok(Cause::Failed);
+    }
+    // A fence is the time of its claim, and a claim is told by the store that the lease before it is over.
+    if u128::from(later.name.fence - earlier.name.fence) < lease.as_micros() {
+        return Err("it was taken over within its lease");
+    }
+    let over = |at: u64| at <= later.began;
+    let stood = life.stood.iter().any(|stood| stood.start <= later.began && earlier.began <= stood.end);
+    match (life.killed, ended) {
+        // It was stopped first, and killed when it had been replaced: what counts is what came first.
+        (_, None) if life.killed.is_none_or(|at| !over(at)) && stood => Ok(Cause::Stopped),
+        (Some(at), None) if over(at) => Ok(earlier.point.map_or(Cause::Killed, Cause::KilledAt)),
+        (_, Some(_)) if stood => Ok(Cause::Stopped),
+        (_, Some((at, _))) if !over(at) => Ok(Cause::Late),
+        (_, Some((_, "uncertain" | "unavailable"))) => Ok(Cause::Unrecorded),
+        (Some(_), None) => Ok(Cause::Late),
+        (None, None) => Err("nobody knows how it ended"),
+        (_, Some(_)) => Err("how it ended is no cause"),
+    }
+}
+
+#[test]
+fn a_repeat_has_the_cause_that_somebody_saw() {
+    let killed = Life { killed: Some(2_000_000), ..Life::default() };
+    let stood = Life { stood: vec![2_000_000..8_000_000], ..Life::default() };
+    let stood_then_killed = Life { killed: Some(8_500_000), ..stood.clone() };
+    let lived = Life::default();
+    let uncertain = |at| Some((at, "uncertain".to_owned()));
+    for (life, ended, cause) in [
+        (&killed, None, Cause::Killed),
+        (&stood, uncertain(8_100_000), Cause::Stopped),
+        (&stood_then_killed, None, Cause::Stopped),
+        (&lived, uncertain(7_000_000), Cause::Late),
+        (&lived, uncertain(1_500_000), Cause::Unrecorded),
+        (&lived, Some((1_500_000, "failed".to_owned())), Cause::Failed),
+    ] {
+        assert_eq!(told(life, ended, false, History::Unknown { runs: 1 }, 5_000_000), Ok(cause));
+    }
+}
+
+#[test]
+fn a_repeat_that_nothing_explains_is_found() {
+    let (lived, killed) = (Life::default(), Life { killed: Some(2_000_000), ..Life::default() });
+    // It stood, but before it began, or when it had been repeated.
+    let stood = |stood| Life { stood: vec![stood], ..Life::default() };
+    let (before, within, after) =
+        (stood(100..900_000), stood(2_000_000..9_000_000), stood(5_500_000..9_000_000));
+    let ended = |outcome: &str| Some((1_500_000, outcome.to_owned()));
+    let (recorded, otherwise) = ("it was run again although it was recorded", "how it ended is no cause");
+    let (unknown, late) = (History::Unknown { runs: 1 }, 5_000_000);
+    for (life, ended, recorded, history, began, why) in [
+        (&lived, ended("ran"), false, unknown, late, recorded),
+        (&within, ended("ran"), false, unknown, late, recorded),
+        (&killed, None, true, unknown, late, recorded),
+        (&lived, ended("lost"), false, unknown, late, otherwise),
+        (&before, ended("lost"), false, unknown, late, otherwise),
+        (&after, ended("lost"), false, unknown, late, otherwise),
+        (&lived, None, false, unknown, late, "nobody knows how it ended"),
+        (&killed, None, false, unknown, 3_999_999, "it was taken over within its lease"),
+        (&killed, None, false, History::Fresh, late, "the repeat was not told of the runs before it"),
+    ] {
+        assert_eq!(told(life, ended, recorded, history, began), Err(why));
+    }
+}
+
+/// What is said of a run that began after a second, on a lease of three, and of one that began then.
+#[cfg(test)]
+fn told(
+    life: &Life,
+    ended: Option<(u64, String)>,
+    recorded: bool,
+    history: History,
+    began: u64,
+) -> Result<Cause, &'static str> {
+    let run = |began: u64, history| {
+        let name = Name { key: "po-1".to_owned(), fence: began };
+        Run { name, life: 0, began, history, recorded: false, point: None, ended: None }
+    };
+    let earlier = Run { recorded, ended, ..run(1_000_000, History::Fresh) };
+    let lives = [life.clone()];
+    let runs = [earlier, run(began, history)];
+    let mut causes = causes(&runs, &lives, Duration::from_secs(3));
+    causes.next().unwrap().map_err(|unexplained| unexplained.why)
+}
