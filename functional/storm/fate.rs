@@ -117,7 +117,7 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Deck {
     mode: Mode,
-    dice: Dice,
+    pub(crate) dice: Dice,
     cards: Mutex<Option<Vec<Fate>>>,
 }
 

@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use crate::causes::Life;
-use crate::dice::Dice;
 use crate::fate::{Act, Deck, Fate};
 use crate::gate::{ACK_DEADLINE, Gate};
 use crate::journal::{self, Line};
@@ -35,17 +34,26 @@ pub(crate) enum Weather {
 /// What the instances have in common.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    pub(crate) told: Told,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) weather: watch::Sender<Weather>,
-    pub(crate) deck: Deck,
-    pub(crate) dice: Dice,
-    /// How long who stands stands: past its lease, and what a store may add to it.
-    pub(crate) stands: Duration,
+    told: Told,
+    gate: Arc<Gate>,
+    deck: Deck,
+    weather: watch::Sender<Weather>,
+    /// How long who stands stands.
+    stands: Duration,
+    /// Each life that is over.
     pub(crate) lives: Mutex<Vec<(Fate, Life)>>,
 }
 
 impl Fleet {
+    pub(crate) fn new(told: Told, gate: Arc<Gate>, deck: Deck, store: &str) -> Self {
+        let (weather, lives) = (watch::Sender::new(Weather::Storm), Mutex::default());
+        Self { told, gate, deck, weather, stands: stands(store), lives }
+    }
+
+    pub(crate) fn turns(&self, weather: Weather) {
+        self.weather.send_replace(weather);
+    }
+
     /// Keeps all instances alive, until it is over.
     pub(crate) async fn sail(&self) {
         join_all((0..INSTANCES).map(|instance| self.keep(instance))).await;
@@ -56,7 +64,7 @@ impl Fleet {
             let storm = *self.weather.borrow() == Weather::Storm;
             let fate = if storm { self.deck.draw() } else { Fate::Spared };
             let name = format!("instance {instance}, {fate:?}");
-            let mut process = self.told.start(&name, fate, self.dice.roll(u64::MAX));
+            let mut process = self.told.start(&name, fate, self.deck.dice.roll(u64::MAX));
             self.gate.turn(instance, Some(program::listens(&process).await));
             let mut life = Life::default();
             self.meet(instance, fate, &mut process, &mut life).await;
@@ -115,7 +123,7 @@ impl Fleet {
         tokio::time::sleep(self.stands).await;
         process.cont();
         life.stood.push(from..journal::now());
-        tokio::time::sleep(self.dice.millis(300, 1500)).await;
+        tokio::time::sleep(self.deck.dice.millis(300, 1500)).await;
         kill(process, life).await;
     }
 
@@ -149,7 +157,7 @@ async fn came_to(process: &Process) -> u64 {
 
 /// How long who stands has to stand, to be replaced meanwhile: until its lease has lapsed, of which a store
 /// of objects hears some seconds late, and its message is pushed again.
-pub(crate) fn stands(store: &str) -> Duration {
+fn stands(store: &str) -> Duration {
     let late = if matches!(store, "s3" | "fake-gcs") { 6 } else { 0 };
     ACK_DEADLINE.max(LEASE + Duration::from_secs(late)) + Duration::from_millis(2500)
 }

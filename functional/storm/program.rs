@@ -1,7 +1,5 @@
 //! The instance that is killed: this test program again, told by its environment what it is and how it ends.
 
-use std::net::SocketAddr;
-
 use pushonce::store;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::net::TcpListener;
@@ -28,7 +26,8 @@ const LISTENING: &str = "it listens on ";
 pub(crate) struct Told {
     pub(crate) mode: Mode,
     pub(crate) variables: Vec<(&'static str, String)>,
-    pub(crate) supplier: SocketAddr,
+    /// Its URL without a path.
+    pub(crate) supplier: String,
 }
 
 impl Told {
@@ -41,22 +40,17 @@ impl Told {
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env(MODE, format!("{:?}", self.mode)).env(FATE, fate.telling());
-        command.env(SEED, seed.to_string()).env(SUPPLIER, self.supplier.to_string());
+        command.env(SEED, seed.to_string()).env(SUPPLIER, &self.supplier);
         Process::start(name, command)
     }
 }
 
-/// Where an instance listens, if it says so by now.
-pub(crate) fn port(log: &str) -> Option<u16> {
-    let (_, rest) = log.split_once(LISTENING)?;
-    let (port, _) = rest.split_once('\n')?;
-    port.parse().ok()
-}
-
-/// Waits until it listens.
+/// Where it listens, as soon as it says so.
 pub(crate) async fn listens(process: &Process) -> u16 {
     process.await_log(crate::PATIENCE, LISTENING).await;
-    port(&process.log()).expect("lines are whole")
+    let log = process.log();
+    let (_, rest) = log.split_once(LISTENING).unwrap();
+    rest.lines().next().unwrap().parse().unwrap()
 }
 
 /// Is the instance that the environment tells; `false` where it tells none.
@@ -73,7 +67,8 @@ pub(crate) fn played() -> bool {
     runtime.block_on(async {
         let url = told("PUSHONCE_STORE");
         let app = if mode == format!("{:?}", Mode::Supplier) {
-            work::service(store::connect(&url).unwrap(), told(SUPPLIER).parse().unwrap(), own, dice)
+            let supplier = told(SUPPLIER).trim_start_matches("http://").parse().unwrap();
+            work::service(store::connect(&url).unwrap(), supplier, own, dice)
         } else {
             transaction::service(Database::at(&url), own, dice)
         };

@@ -1,17 +1,16 @@
 //! One storm on one store: four instances behind the emulator's pushes, struck while messages come.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
+use pushonce::IntoKey as _;
 use pushonce::store::record::State;
-use pushonce::{IntoKey as _, Store};
-use tokio::sync::watch;
 
 use crate::came::Came;
 use crate::dice::Dice;
 use crate::fate::Deck;
-use crate::fleet::{Fleet, Weather, stands};
+use crate::fleet::{Fleet, Weather};
 use crate::gate::{ACK_DEADLINE, Gate};
 use crate::load::{self, Published};
 use crate::program::Told;
@@ -31,131 +30,143 @@ const LAST: Duration = Duration::from_secs(60);
 /// A storm over so many orders, and what must not have been.
 pub(crate) async fn storm(site: &Site, mode: Mode, orders: usize, seed: u64) -> (Came, Vec<String>) {
     let began = Instant::now();
-    let over = PACE * u32::try_from(orders).unwrap();
-    let limit = over + REST + LAST;
-    let stormed = tokio::time::timeout(limit, weathered(site, mode, (orders, over), seed)).await;
-    let (mut came, faults) =
-        stormed.unwrap_or_else(|_| panic!("{}: the end did not come in {limit:?}", site.name));
+    let limit = PACE * u32::try_from(orders).unwrap() + REST;
+    let stormed = tokio::time::timeout(limit + LAST, async {
+        let storm = Storm::set(site, mode, orders).await;
+        let (fleet, published) = storm.blow(seed, limit).await;
+        storm.look(&fleet, published).await
+    });
+    let (mut came, faults) = match stormed.await {
+        Ok(came) => came,
+        Err(_) => panic!("{}: the storm is over, and its end did not come in {LAST:?}", site.name),
+    };
     came.store = site.name.to_owned() + if mode == Mode::Transaction { ", transaction" } else { "" };
     came.seconds = began.elapsed().as_secs();
     let faults = faults.into_iter().map(|fault| format!("{}: {fault}", came.store)).collect();
     (came, faults)
 }
 
-async fn weathered(
-    site: &Site,
+struct Storm<'a> {
+    site: &'a Site,
     mode: Mode,
-    (orders, over): (usize, Duration),
-    seed: u64,
-) -> (Came, Vec<String>) {
-    let (supplier, gate, pubsub) =
-        (Supplier::start().await, Arc::new(Gate::open().await), PubSub::from_env("storm").await);
-    let told = Told {
-        mode,
-        variables: site.variables(),
-        supplier: supplier
-            .url("/")
-            .parse::<http::Uri>()
-            .unwrap()
-            .authority()
-            .unwrap()
-            .as_str()
-            .parse()
-            .unwrap(),
-    };
-    let database = (mode == Mode::Transaction).then(|| Database::at(&told.variables[0].1));
-    if let Some(database) = &database {
-        database.create().await;
-    }
-    for topic in load::topics() {
-        pubsub.topic(&topic).await;
-        pubsub
-            .push(
-                &topic,
-                &topic,
-                &gate.url(),
-                Push::new().ack_deadline(u32::try_from(ACK_DEADLINE.as_secs()).unwrap()),
-            )
-            .await;
-    }
-    let fleet = Fleet {
-        told,
-        gate: gate.clone(),
-        weather: watch::Sender::new(Weather::Storm),
-        deck: Deck::of(mode, seed),
-        dice: Dice::of(seed.wrapping_add(1)),
-        stands: stands(site.name),
-        lives: Mutex::default(),
-    };
+    orders: usize,
+    supplier: Supplier,
+    gate: Arc<Gate>,
+    pubsub: PubSub,
+    /// What keeps the effects, in place of the supplier.
+    database: Option<Database>,
+}
 
-    let (dice, mut published, mut faults) = (Dice::of(seed.wrapping_add(2)), Published::new(), Vec::new());
-    let load = async {
-        let all = tokio::time::timeout(over + REST, async {
-            load::publish(&pubsub, &gate, (orders, over), &dice, &mut published).await;
-            fleet.weather.send_replace(Weather::Calm);
-            while !gate.counted().acked_all(published.keys()) {
-                tokio::time::sleep(crate::POLL).await;
-            }
+impl<'a> Storm<'a> {
+    async fn set(site: &'a Site, mode: Mode, orders: usize) -> Self {
+        let (supplier, gate) = (Supplier::start().await, Arc::new(Gate::open().await));
+        let pubsub = PubSub::from_env("storm").await;
+        let deadline = u32::try_from(ACK_DEADLINE.as_secs()).unwrap();
+        for topic in load::topics() {
+            pubsub.topic(&topic).await;
+            pubsub.push(&topic, &topic, &gate.url(), Push::new().ack_deadline(deadline)).await;
+        }
+        let database = match mode {
+            Mode::Supplier => None,
+            Mode::Transaction => Some(Database::created(&site.variables()[0].1).await),
+        };
+        Self { site, mode, orders, supplier, gate, pubsub, database }
+    }
+
+    /// Until all is acked, or the limit is reached: that is a fault, and the instances are ended all the same.
+    async fn blow(&self, seed: u64, limit: Duration) -> (Fleet, Result<Published, String>) {
+        let told =
+            Told { mode: self.mode, variables: self.site.variables(), supplier: self.supplier.url("") };
+        let fleet = Fleet::new(told, self.gate.clone(), Deck::of(self.mode, seed), self.site.name);
+        let (mut published, dice) = (Published::new(), Dice::of(!seed));
+        let load = async {
+            let pace = PACE * u32::try_from(self.orders).unwrap();
+            let acked = tokio::time::timeout(limit, async {
+                load::publish(&self.pubsub, &self.gate, (self.orders, pace), &dice, &mut published).await;
+                fleet.turns(Weather::Calm);
+                while !self.gate.counted().acked_all(published.keys()) {
+                    tokio::time::sleep(crate::POLL).await;
+                }
+            });
+            let acked = acked.await;
+            fleet.turns(Weather::Over);
+            acked
+        };
+        let ((), acked) = tokio::join!(fleet.sail(), load);
+        let published = match acked {
+            Ok(()) => Ok(published),
+            Err(_) => Err(self.missing(&published, limit)),
+        };
+        (fleet, published)
+    }
+
+    /// What it waited for.
+    fn missing(&self, published: &Published, limit: Duration) -> String {
+        let counted = self.gate.counted();
+        let mut missing: Vec<_> = published.iter().filter(|(id, _)| !counted.acked.contains(*id)).collect();
+        missing.sort();
+        let (orders, all, many) = (self.orders, published.len(), missing.len());
+        missing.truncate(10);
+        format!(
+            "after {limit:?} {all} messages of {orders} orders were published and {many} of them not acked, \
+             such as {missing:?}; {counted:?}"
+        )
+    }
+
+    /// What came of it, by all who know.
+    async fn look(self, fleet: &Fleet, published: Result<Published, String>) -> (Came, Vec<String>) {
+        let mut faults = self.not_acked().await;
+        let published = published.unwrap_or_else(|missing| {
+            faults.push(missing);
+            Published::new()
         });
-        if all.await.is_err() {
-            faults.push(missing(&published, &gate, orders, over + REST));
-        }
-        fleet.weather.send_replace(Weather::Over);
-    };
-    tokio::join!(fleet.sail(), load);
-
-    for subscription in load::topics() {
-        let left = pubsub.left(&subscription).await;
-        if let Some(first) = left.first() {
-            faults.push(format!("{subscription} still has {} messages, such as {first}", left.len()));
-        }
-        pubsub.delete(&subscription).await;
+        faults.extend(self.not_done().await);
+        let effects = self.effects().await;
+        let lives = fleet.lives.lock().unwrap();
+        let (came, more) = Came::of(self.mode, &published, &self.gate.counted(), &lives, &effects);
+        faults.extend(more);
+        (came, faults)
     }
-    let effects = match &database {
-        Some(database) => database.effects().await.into_iter().map(|order| (order, String::new())).collect(),
-        None => asked(&supplier),
-    };
-    faults.extend(not_done(&site.store(), orders).await);
-    let (came, more) = Came::of(mode, &published, &gate.counted(), &fleet.lives.lock().unwrap(), &effects);
-    faults.extend(more);
-    (came, faults)
-}
 
-/// The order and the effect id of each request of an effect.
-fn asked(supplier: &Supplier) -> Vec<(String, String)> {
-    let effects = supplier.effects();
-    effects
-        .iter()
-        .map(|effect| (effect.header("order").unwrap().to_owned(), effect.id().to_owned()))
-        .collect()
-}
+    /// What Pub/Sub would still deliver. The subscriptions are deleted.
+    async fn not_acked(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for subscription in load::topics() {
+            let left = self.pubsub.left(&subscription).await;
+            if let Some(first) = left.first() {
+                faults.push(format!("{subscription} still has {} messages, such as {first}", left.len()));
+            }
+            self.pubsub.delete(&subscription).await;
+        }
+        faults
+    }
 
-/// What a storm waits for that does not end.
-fn missing(published: &Published, gate: &Gate, orders: usize, limit: Duration) -> String {
-    let counted = gate.counted();
-    let mut missing: Vec<_> = published.iter().filter(|(id, _)| !counted.acked.contains(*id)).collect();
-    missing.sort();
-    let (all, many) = (published.len(), missing.len());
-    missing.truncate(10);
-    format!(
-        "after {limit:?} {all} messages of {orders} orders were published and {many} not acked, such as {missing:?}; \
-         Pub/Sub was told {:?}",
-        counted.told
-    )
-}
+    /// The orders whose records do not say that they are done.
+    async fn not_done(&self) -> Vec<String> {
+        let store = self.site.store();
+        let look = |number| {
+            let (store, key) = (store.clone(), (CONSUMER, load::order(number)).into_key().unwrap());
+            async move {
+                let stored = store.read(&key).await.unwrap();
+                let done = stored.as_ref().is_some_and(|stored| stored.record.state == State::Done);
+                (!done).then(|| format!("{key} is not done: {stored:?}"))
+            }
+        };
+        let looks = futures_util::stream::iter((0..self.orders).map(look)).buffer_unordered(16);
+        looks.filter_map(async |fault| fault).collect().await
+    }
 
-/// The orders whose records do not say that they are done.
-async fn not_done(store: &Arc<dyn Store>, orders: usize) -> Vec<String> {
-    let look = |number| async move {
-        let key = (CONSUMER, load::order(number)).into_key().unwrap();
-        let stored = store.read(&key).await.unwrap();
-        let done = stored.as_ref().is_some_and(|stored| stored.record.state == State::Done);
-        (!done).then(|| format!("{key} is not done: {stored:?}"))
-    };
-    futures_util::stream::iter(0..orders)
-        .map(look)
-        .buffer_unordered(16)
-        .filter_map(async |fault| fault)
-        .collect()
-        .await
+    /// The order of each effect, and the id by which its keeper knows it again.
+    async fn effects(&self) -> Vec<(String, String)> {
+        match &self.database {
+            Some(database) => {
+                database.effects().await.into_iter().map(|order| (order, String::new())).collect()
+            }
+            None => {
+                let asked = self.supplier.effects();
+                let order = |effect: &crate::supplier::Effect| effect.header("order").unwrap().to_owned();
+                asked.iter().map(|effect| (order(effect), effect.id().to_owned())).collect()
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ tokio::task_local! {
 /// The table of the keys, and beside it that of the effects: it has no unique column, and no index.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    pub(crate) pool: PgPool,
+    pool: PgPool,
     keys: String,
 }
 
@@ -37,9 +37,13 @@ impl Database {
         Self { pool, keys: keys.to_owned() }
     }
 
-    pub(crate) async fn create(&self) {
-        let create = format!("CREATE TABLE {}_effects (key text NOT NULL, fence bigint NOT NULL)", self.keys);
-        sqlx::query(AssertSqlSafe(create)).execute(&self.pool).await.unwrap();
+    /// The same, with a table of effects.
+    pub(crate) async fn created(url: &str) -> Self {
+        let database = Self::at(url);
+        let table =
+            format!("CREATE TABLE {}_effects (key text NOT NULL, fence bigint NOT NULL)", database.keys);
+        sqlx::query(AssertSqlSafe(table)).execute(&database.pool).await.unwrap();
+        database
     }
 
     /// The key of each row.
