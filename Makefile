@@ -10,10 +10,10 @@ MAX_CRATES := 80
 DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic|prost|gcloud-sdk|google-cloud-.*|reqwest|redis|sqlx|sqlx-.*|object_store
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional simulate storm trips bench demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional simulate storm storm-short storm-submissions trips bench demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 # One feature set for all tests, so that the drivers are compiled once; what is said of stores and of checks
 # that are not compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
@@ -31,8 +31,17 @@ functional: ## runs the scenarios only, with the servers: make functional TEST=n
 simulate: ## runs the seeded simulation only
 	$(CARGO) test --all-features --test simulation -- --nocapture
 
+# How many: PUSHONCE_STORM_MESSAGES; on which stores: PUSHONCE_STORM_ON; the same fates again: PUSHONCE_STORM_SEED.
+storm: ## kills and stops four processes behind the Pub/Sub emulator while 10,000 messages come, on each store
+	PUSHONCE_STORM_MESSAGES=$${PUSHONCE_STORM_MESSAGES:-10000} \
+	PUSHONCE_STORM_ON="$${PUSHONCE_STORM_ON:-datastore-emulator firestore-emulator redis postgres s3 transaction}" \
+	functional/with-servers timeout 3600 $(CARGO) test --all-features --test storm -- --nocapture
+
+storm-short: ## the same with 2,000 messages; part of make test
+	functional/with-servers timeout 600 $(CARGO) test --all-features --test storm -- --nocapture
+
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
-storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
+storm-submissions: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
 	PUSHONCE_ROUNDS=$${PUSHONCE_ROUNDS:-200} functional/with-servers $(CARGO) test --all-features --test submit_crashes -- --nocapture
 
 trips: ## counts the round trips to each store on the wire, and fails above the target

@@ -9,6 +9,10 @@ use crate::journal::Line;
 use crate::load::Published;
 use crate::work::{LEASE, Mode};
 
+/// One run in so many may lose its lease to a machine that is too busy. One in eighty takes longer than its
+/// lease, so that without renewal there would be more.
+const LATE: usize = 250;
+
 /// The figures of one storm.
 #[derive(Debug, Default)]
 pub(crate) struct Came {
@@ -63,10 +67,14 @@ impl Came {
                 faults.push(format!("two runs of one key were recorded: {of_key:#?}"));
             }
         }
+        if came.repeated(|cause| *cause == Cause::Late) > came.ran / LATE {
+            faults.push("leases lapse that nobody stopped: they are not renewed".to_owned());
+        }
         // A storm that interrupts nothing shows nothing.
         for (what, shown) in [
             ("no run was cut off by a kill", came.repeated(|cause| !matches!(cause, Cause::Stopped))),
             ("no run outlived its lease standing still", came.repeated(|cause| *cause == Cause::Stopped)),
+            ("no effect was cut off from its done", came.dropped + usize::from(mode == Mode::Transaction)),
             ("no delivery met a recorded key", came.told("duplicate")),
             ("no delivery met a holder", came.told("in-progress")),
         ] {

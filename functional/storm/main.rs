@@ -22,6 +22,8 @@ mod fate;
 mod fleet;
 mod gate;
 mod journal;
+#[cfg(test)]
+mod judged;
 mod load;
 #[path = "../process.rs"]
 #[expect(dead_code, reason = "the tools are whole; this test takes what it needs")]

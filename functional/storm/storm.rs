@@ -23,7 +23,7 @@ use crate::work::{CONSUMER, Mode};
 /// For each order: the time over which the orders are published.
 const PACE: Duration = Duration::from_millis(15);
 /// For what is left when the last order is published, with the leases that have to lapse.
-const REST: Duration = Duration::from_secs(90);
+const REST: Duration = Duration::from_secs(150);
 /// For the instances to end, and for the looks at the end.
 const LAST: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! The figures of all storms, as tables: on the terminal, and for the last lines of `make test`.
+//! The figures of all storms, as a table: on the terminal, and for the last lines of `make test`.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -11,84 +11,62 @@ use crate::fate::{Act, Point};
 
 pub(crate) struct Table<'a>(pub(crate) &'a [Came]);
 
-const COLUMNS: [&str; 17] = [
-    "published",
-    "delivered",
-    "ran",
-    "duplicates",
-    "held",
-    "no answer",
-    "uncertain",
-    "repeats",
-    "killed at a point",
-    "killed",
-    "stopped",
-    "late",
-    "others",
-    "kills",
-    "stops",
-    "dropped by id",
-    "effects per key",
-];
-
 impl Table<'_> {
     /// Past the test's capture, since the figures are of interest when it passes, too.
     pub(crate) fn show(&self, seed: u64) {
-        let text = format!("\nthe crash storm, seed {seed}\n{self}");
+        let text = format!("\nthe crash storm, PUSHONCE_STORM_SEED={seed}\n{self}");
         std::io::stderr().write_all(text.as_bytes()).unwrap();
         let Some(report) = std::env::var_os("PUSHONCE_TEST_REPORT") else { return };
         let path = Path::new(&report).join("tables");
         let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
         file.write_all(text.as_bytes()).unwrap();
     }
+
+    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, figure: impl Fn(&Came) -> String) -> fmt::Result {
+        write!(f, "{name:<36}")?;
+        for came in self.0 {
+            write!(f, "  {:>width$}", figure(came), width = came.store.len().max(10))?;
+        }
+        writeln!(f)
+    }
 }
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<24}  {}  seconds", "store", COLUMNS.join("  "))?;
-        for came in self.0 {
-            let repeated = |wanted: fn(&Cause) -> bool| came.repeated(wanted).to_string();
-            let (least, most) = came.effects;
-            let figures = [
-                came.published.to_string(),
-                came.delivered.to_string(),
-                came.ran.to_string(),
-                came.told("duplicate").to_string(),
-                came.told("in-progress").to_string(),
-                came.told("502").to_string(),
-                came.told("uncertain").to_string(),
-                repeated(|_| true),
-                repeated(|cause| matches!(cause, Cause::KilledAt(_))),
-                repeated(|cause| matches!(cause, Cause::Killed)),
-                repeated(|cause| matches!(cause, Cause::Stopped)),
-                repeated(|cause| matches!(cause, Cause::Late)),
-                repeated(|cause| matches!(cause, Cause::Unrecorded | Cause::Failed)),
-                came.kills.to_string(),
-                came.stops.to_string(),
-                came.dropped.to_string(),
-                if least == most { least.to_string() } else { format!("{least} to {most}") },
-            ];
-            write!(f, "{:<24}", came.store)?;
-            for (figure, name) in figures.iter().zip(COLUMNS) {
-                write!(f, "  {figure:>width$}", width = name.len())?;
-            }
-            writeln!(f, "  {:>7}", came.seconds)?;
+        self.row(f, "", |came| came.store.clone())?;
+        self.row(f, "published", |came| came.published.to_string())?;
+        self.row(f, "delivered", |came| came.delivered.to_string())?;
+        self.row(f, "ran", |came| came.ran.to_string())?;
+        self.row(f, "duplicates skipped", |came| came.told("duplicate").to_string())?;
+        self.row(f, "contention: 503, held", |came| came.told("in-progress").to_string())?;
+        self.row(f, "no answer", |came| came.told("502").to_string())?;
+        self.row(f, "uncertain", |came| came.told("uncertain").to_string())?;
+        self.row(f, "kills", |came| came.kills.to_string())?;
+        self.row(f, "stops", |came| came.stops.to_string())?;
+        self.row(f, "repeats, each explained", |came| came.repeated(|_| true).to_string())?;
+        let causes: [(_, fn(&Cause) -> bool); 5] = [
+            ("  killed at a point", |cause| matches!(cause, Cause::KilledAt(_))),
+            ("  killed at any moment", |cause| *cause == Cause::Killed),
+            ("  stopped, the lease lapsed", |cause| *cause == Cause::Stopped),
+            ("  late, the lease lapsed", |cause| *cause == Cause::Late),
+            ("  failed, or not recorded", |cause| matches!(cause, Cause::Failed | Cause::Unrecorded)),
+        ];
+        for (name, wanted) in causes {
+            self.row(f, name, |came| came.repeated(wanted).to_string())?;
         }
-        writeln!(
-            f,
-            "\nat each point: processes that died, that stood still; repeats of the runs that died there"
-        )?;
-        for came in self.0 {
-            write!(f, "{:<24}", came.store)?;
-            for point in Point::ALL {
+        self.row(f, "effects dropped by their ids", |came| came.dropped.to_string())?;
+        self.row(f, "effects per key", |came| {
+            let (least, most) = came.effects;
+            if least == most { least.to_string() } else { format!("{least} to {most}") }
+        })?;
+        self.row(f, "seconds", |came| came.seconds.to_string())?;
+        for point in Point::ALL {
+            self.row(f, &format!("at {point}: died, stood; repeats"), |came| {
                 let struck = |act| came.struck.get(&(point, act)).copied().unwrap_or_default();
                 let (died, stood) = (struck(Act::Die), struck(Act::Stand));
                 let repeats = came.repeated(|cause| *cause == Cause::KilledAt(point));
-                if died + stood > 0 {
-                    write!(f, "  {point} {died}, {stood}; {repeats}")?;
-                }
-            }
-            writeln!(f)?;
+                if died + stood > 0 { format!("{died}, {stood}; {repeats}") } else { String::new() }
+            })?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(crate) const CONSUMER: &str = "orders";
 pub(crate) const ORDER: &str = "order";
 /// Short, so that a run that was cut off is repeated soon. A third of it is the time that a claim may take.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
-/// Of so many runs one takes longer than its lease, which is renewed.
+/// Of so many runs one takes longer than its lease, which is renewed, and than the emulator waits.
 const LONG: u64 = 80;
 
 /// What keeps the effects.
@@ -76,7 +76,7 @@ pub(crate) fn service(store: Arc<dyn Store>, supplier: SocketAddr, own: Own, dic
 
 /// How long a run takes after its effect.
 pub(crate) fn rest(dice: &Dice) -> Duration {
-    if dice.roll(LONG) == 0 { LEASE + dice.millis(0, 800) } else { dice.millis(0, 60) }
+    if dice.roll(LONG) == 0 { LEASE + dice.millis(3000, 4000) } else { dice.millis(0, 60) }
 }
 
 // By hand, since no client says when a request is sent and its answer not yet read.
