@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::causes::{Cause, Life, causes, runs};
+use crate::causes::{Cause, Life, repeats, runs};
 use crate::fate::{Act, Fate, Point};
 use crate::gate::Counted;
 use crate::journal::Line;
 use crate::load::Published;
 use crate::work::{LEASE, Mode};
 
-/// One run in so many may lose its lease to a machine that is too busy. One in eighty takes longer than its
-/// lease, so that without renewal there would be more.
-const LATE: usize = 250;
+/// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in eighty
+/// takes longer than its lease, so that without renewal there would be more.
+const UNHURT: usize = 250;
 
 /// The figures of one storm.
 #[derive(Debug, Default)]
@@ -57,18 +57,25 @@ impl Came {
         let runs = runs(&lives);
         came.ran = runs.values().map(Vec::len).sum();
         for of_key in runs.values() {
-            for cause in causes(of_key, &lives, LEASE) {
-                match cause {
+            for repeat in repeats(of_key, &lives, LEASE) {
+                match repeat.cause {
                     Ok(cause) => *came.repeats.entry(cause).or_default() += 1,
-                    Err(unexplained) => faults.push(unexplained.to_string()),
+                    Err(_) => faults.push(repeat.to_string()),
+                }
+                if repeat.cause.is_ok_and(|cause| cause.is_unstruck()) {
+                    crate::say(&format!("nobody struck it: {repeat}"));
                 }
             }
             if of_key.iter().filter(|run| run.recorded).count() > 1 {
                 faults.push(format!("two runs of one key were recorded: {of_key:#?}"));
             }
         }
-        if came.repeated(|cause| *cause == Cause::Late) > came.ran / LATE {
-            faults.push("leases lapse that nobody stopped: they are not renewed".to_owned());
+        let unhurt = came.repeated(Cause::is_unstruck);
+        if unhurt > came.ran / UNHURT {
+            faults.push(format!(
+                "{unhurt} runs of {} were repeated although nobody struck their instances",
+                came.ran
+            ));
         }
         // A storm that interrupts nothing shows nothing.
         for (what, shown) in [

@@ -55,17 +55,29 @@ pub(crate) enum Cause {
     Failed,
 }
 
-/// A repeat that nothing explains.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unexplained {
-    pub(crate) earlier: Run,
-    pub(crate) later: Run,
-    pub(crate) why: &'static str,
+impl Cause {
+    /// Nobody struck the instance of the run: the machine was too busy, or something is wrong.
+    pub(crate) fn is_unstruck(&self) -> bool {
+        matches!(self, Self::Late | Self::Unrecorded | Self::Failed)
+    }
 }
 
-impl fmt::Display for Unexplained {
+/// A run, the next one of its key, and why that was.
+pub(crate) struct Repeat<'a> {
+    pub(crate) earlier: &'a Run,
+    pub(crate) later: &'a Run,
+    /// Or what is wrong with it: nothing explains it.
+    pub(crate) cause: Result<Cause, &'static str>,
+}
+
+impl fmt::Display for Repeat<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:#?} was followed by {:#?}", self.why, self.earlier, self.later)
+        let Self { earlier, later, cause } = self;
+        match cause {
+            Ok(cause) => write!(f, "{cause:?}: ")?,
+            Err(why) => write!(f, "{why}: ")?,
+        }
+        write!(f, "{earlier:?} was followed by {later:?}")
     }
 }
 
@@ -103,19 +115,16 @@ pub(crate) fn runs(lives: &[Life]) -> BTreeMap<String, Vec<Run>> {
     by_key
 }
 
-/// The cause of each repeat of one key's runs, which are given in the order of their claims.
-pub(crate) fn causes(
-    runs: &[Run],
-    lives: &[Life],
+/// The repeats of one key, whose runs are given in the order of their claims.
+pub(crate) fn repeats<'a>(
+    runs: &'a [Run],
+    lives: &'a [Life],
     lease: Duration,
-) -> impl Iterator<Item = Result<Cause, Unexplained>> {
+) -> impl Iterator<Item = Repeat<'a>> {
     runs.windows(2).enumerate().map(move |(before, pair)| {
         let (earlier, later) = (&pair[0], &pair[1]);
-        cause(earlier, later, before + 1, &lives[earlier.life], lease).map_err(|why| Unexplained {
-            earlier: earlier.clone(),
-            later: later.clone(),
-            why,
-        })
+        let cause = cause(earlier, later, before + 1, &lives[earlier.life], lease);
+        Repeat { earlier, later, cause }
     })
 }
 
@@ -150,6 +159,8 @@ fn cause(
     match (life.killed, ended) {
         // It was stopped first, and killed when it had been replaced: what counts is what came first.
         (_, None) if life.killed.is_none_or(|at| !over(at)) && stood => Ok(Cause::Stopped),
+        // It stood at its point, and was killed when it went on.
+        (Some(at), None) if over(at) && stood => Ok(Cause::Killed),
         (Some(at), None) if over(at) => Ok(earlier.point.map_or(Cause::Killed, Cause::KilledAt)),
         (_, Some(_)) if stood => Ok(Cause::Stopped),
         (_, Some((at, _))) if !over(at) => Ok(Cause::Late),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pushonce::History;
 
 use crate::came::Came;
-use crate::causes::{Cause, Life, Run, causes};
+use crate::causes::{Cause, Life, Run, repeats};
 use crate::fate::{Act, Fate, Point};
 use crate::gate::Counted;
 use crate::journal::{Line, Name, Said};
@@ -72,8 +72,7 @@ fn told(
     let earlier = Run { recorded, ended, ..run(1_000_000, History::Fresh) };
     let lives = [life.clone()];
     let runs = [earlier, run(began, history)];
-    let mut causes = causes(&runs, &lives, Duration::from_secs(3));
-    causes.next().unwrap().map_err(|unexplained| unexplained.why)
+    repeats(&runs, &lives, Duration::from_secs(3)).next().unwrap().cause
 }
 
 /// A storm over one order, in which all that a storm must show has happened once; then changed.

@@ -23,7 +23,7 @@ impl Table<'_> {
     }
 
     fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, figure: impl Fn(&Came) -> String) -> fmt::Result {
-        write!(f, "{name:<36}")?;
+        write!(f, "{name:<44}")?;
         for came in self.0 {
             write!(f, "  {:>width$}", figure(came), width = came.store.len().max(10))?;
         }
@@ -40,6 +40,8 @@ impl fmt::Display for Table<'_> {
         self.row(f, "duplicates skipped", |came| came.told("duplicate").to_string())?;
         self.row(f, "contention: 503, held", |came| came.told("in-progress").to_string())?;
         self.row(f, "no answer", |came| came.told("502").to_string())?;
+        self.row(f, "unavailable: 503", |came| came.told("unavailable").to_string())?;
+        self.row(f, "failed: 500", |came| came.told("failed").to_string())?;
         self.row(f, "uncertain", |came| came.told("uncertain").to_string())?;
         self.row(f, "kills", |came| came.kills.to_string())?;
         self.row(f, "stops", |came| came.stops.to_string())?;

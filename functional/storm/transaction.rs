@@ -72,11 +72,12 @@ pub(crate) fn service(database: Database, own: Own, dice: Dice) -> Router {
             let run = Name::of(&lease);
             journal::began(&run, lease.history());
             own.at(Point::Begun, &run);
-            tokio::time::sleep(dice.millis(0, 60)).await;
+            // Before the transaction, whose connection the renewals of others need, too.
+            tokio::time::sleep(rest(&dice)).await;
             let mut tx = database.pool.begin().await?;
             database.insert(&mut tx, &run).await?;
             own.at(Point::EffectInserted, &run);
-            tokio::time::sleep(rest(&dice)).await;
+            tokio::time::sleep(dice.millis(0, 60)).await;
             COMMITS.scope(run.clone(), lease.commit(&store, tx)).await?;
             journal::recorded(&run);
             own.at(Point::CommitAnswered, &run);
