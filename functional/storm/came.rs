@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::causes::{Cause, Life, repeats, runs};
 use crate::fate::{Act, Fate, Point};
 use crate::gate::Counted;
-use crate::journal::Line;
+use crate::journal::Said;
 use crate::load::Published;
 use crate::work::{LEASE, Mode};
 
-/// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in eighty
+/// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in forty
 /// takes longer than its lease, so that without renewal there would be more.
-const UNHURT: usize = 250;
+const UNHURT: usize = 400;
 
 /// The figures of one storm.
 #[derive(Debug, Default)]
@@ -54,7 +54,8 @@ impl Came {
         came.count_effects(mode, published, effects, &mut faults);
 
         let lives: Vec<_> = lives.iter().map(|(_, life)| life.clone()).collect();
-        let runs = runs(&lives);
+        let (runs, wrong) = runs(&lives);
+        faults.extend(wrong);
         came.ran = runs.values().map(Vec::len).sum();
         for of_key in runs.values() {
             for repeat in repeats(of_key, &lives, LEASE) {
@@ -97,7 +98,7 @@ impl Came {
             self.kills += usize::from(life.killed.is_some());
             self.stops += life.stood.len();
             for line in &life.lines {
-                if let (Line::CameTo { point, .. }, Fate::At { act, .. }) = (line, fate) {
+                if let (Said::CameTo(point), Fate::At { act, .. }) = (&line.said, fate) {
                     *self.struck.entry((*point, *act)).or_default() += 1;
                 }
             }

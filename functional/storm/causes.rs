@@ -81,38 +81,36 @@ impl fmt::Display for Repeat<'_> {
     }
 }
 
-/// The runs of each key, in the order of their claims.
-pub(crate) fn runs(lives: &[Life]) -> BTreeMap<String, Vec<Run>> {
-    let mut runs: BTreeMap<Name, Run> = BTreeMap::new();
-    for (life, lived) in lives.iter().enumerate() {
-        for line in &lived.lines {
-            let (at, name, said) = match line {
-                Line::Run { at, name, said } => (at, name, said),
-                Line::CameTo { name, point, .. } => {
-                    runs.get_mut(name).expect("it began").point = Some(*point);
-                    continue;
-                }
-            };
-            match said {
-                Said::Began(history) => {
-                    let (name, history) = (name.clone(), *history);
-                    let run =
-                        Run { name, life, began: *at, history, recorded: false, point: None, ended: None };
-                    let twice = runs.insert(run.name.clone(), run);
-                    assert_eq!(twice, None, "two runs have one fence");
-                }
-                Said::Recorded => runs.get_mut(name).expect("it began").recorded = true,
-                Said::Ended(outcome) => {
-                    runs.get_mut(name).expect("it began").ended = Some((*at, outcome.clone()));
-                }
+/// The runs of each key, in the order of their claims, and what is wrong with what was written down of them.
+pub(crate) fn runs(lives: &[Life]) -> (BTreeMap<String, Vec<Run>>, Vec<String>) {
+    let (mut runs, mut faults) = (BTreeMap::<Name, Run>::new(), Vec::new());
+    for (life, Line { at, name, said }) in
+        lives.iter().enumerate().flat_map(|(life, lived)| lived.lines.iter().map(move |line| (life, line)))
+    {
+        if let Said::Began(history) = said {
+            let (name, history) = (name.clone(), *history);
+            let run = Run { name, life, began: *at, history, recorded: false, point: None, ended: None };
+            if let Some(other) = runs.insert(run.name.clone(), run) {
+                faults.push(format!("two runs have one fence, and one of them is {other:?}"));
             }
+            continue;
+        }
+        let Some(run) = runs.get_mut(name) else {
+            faults.push(format!("it never began, or not yet: {name:?}, {said:?}"));
+            continue;
+        };
+        match said {
+            Said::Began(_) => {}
+            Said::Recorded => run.recorded = true,
+            Said::Ended(outcome) => run.ended = Some((*at, outcome.clone())),
+            Said::CameTo(point) => run.point = Some(*point),
         }
     }
     let mut by_key: BTreeMap<String, Vec<Run>> = BTreeMap::new();
     for run in runs.into_values() {
         by_key.entry(run.name.key.clone()).or_default().push(run);
     }
-    by_key
+    (by_key, faults)
 }
 
 /// The repeats of one key, whose runs are given in the order of their claims.

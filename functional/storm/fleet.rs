@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::causes::Life;
 use crate::fate::{Act, Deck, Fate};
 use crate::gate::{ACK_DEADLINE, Gate};
-use crate::journal::{self, Line};
+use crate::journal::{self, Said};
 use crate::process::Process;
 use crate::program::{self, Told};
 use crate::work::LEASE;
@@ -148,11 +148,8 @@ async fn kill(process: &mut Process, life: &mut Life) {
 /// Waits until it says that it has come to its point.
 async fn came_to(process: &Process) -> u64 {
     process.await_log(10 * TO_THE_POINT, journal::CAME_TO).await;
-    let said = |line| match line {
-        Line::CameTo { at, .. } => Some(at),
-        Line::Run { .. } => None,
-    };
-    journal::read(&process.log()).into_iter().find_map(said).expect("lines are whole")
+    let last = journal::read(&process.log()).into_iter().rfind(|line| matches!(line.said, Said::CameTo(_)));
+    last.expect("lines are whole").at
 }
 
 /// How long who stands has to stand, to be replaced meanwhile: until its lease has lapsed, of which a store

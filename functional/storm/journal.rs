@@ -31,31 +31,24 @@ impl Name {
     }
 }
 
-/// What a line says.
+/// One line: what is said of a run, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) at: u64,
+    pub(crate) name: Name,
+    pub(crate) said: Said,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The handler began, and was told this.
     Began(History),
     /// The store has acknowledged that the key is done.
     Recorded,
-    /// The layer is through with the run: the outcome's name.
+    /// The layer is through with it: the outcome's name.
     Ended(String),
-}
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
-    Run {
-        at: u64,
-        name: Name,
-        said: Said,
-    },
-    /// By this run the process has come to its point, and strikes itself.
-    CameTo {
-        at: u64,
-        name: Name,
-        point: Point,
-    },
+    /// By it the process has come to its point, and strikes itself.
+    CameTo(Point),
 }
 
 fn write(text: &str) {
@@ -98,9 +91,6 @@ fn parse(line: &str) -> Option<Line> {
     let at = words.next()?.parse().ok()?;
     let what = words.next()?;
     let name = Name { key: words.next()?.to_owned(), fence: words.next()?.parse().ok()? };
-    if what == CAME_TO {
-        return Some(Line::CameTo { at, name, point: Point::named(words.next()?)? });
-    }
     let said = match what {
         "began" => {
             let (told, runs) = (words.next()?, words.next()?.parse().ok()?);
@@ -110,9 +100,10 @@ fn parse(line: &str) -> Option<Line> {
                 _ => History::Unknown { runs },
             })
         }
+        CAME_TO => Said::CameTo(Point::named(words.next()?)?),
         "recorded" => Said::Recorded,
         "ended" => Said::Ended(words.next()?.to_owned()),
         _ => return None,
     };
-    Some(Line::Run { at, name, said })
+    Some(Line { at, name, said })
 }

@@ -80,10 +80,10 @@ fn faults_of(
     change: impl FnOnce(&mut Published, &mut Vec<(Fate, Life)>, &mut Vec<(String, String)>),
 ) -> Vec<String> {
     let name = |fence| Name { key: "po-1".to_owned(), fence };
-    let run = |at, said| Line::Run { at, name: name(at / 10_000_000 * 10_000_000), said };
+    let run = |at, said| Line { at, name: name(at / 10_000_000 * 10_000_000), said };
     let began =
         |at, runs| run(at, Said::Began(if runs == 0 { History::Fresh } else { History::Unknown { runs } }));
-    let at = |point| Line::CameTo { at: 1, name: name(10_000_000), point };
+    let at = |point| Line { at: 1, name: name(10_000_000), said: Said::CameTo(point) };
     let mut lives = Vec::new();
     // Killed in its run; stopped in its run; the last.
     lives.push((
@@ -126,9 +126,8 @@ fn what_must_not_be_is_found() {
     assert!(unexplained[0].starts_with("nobody knows how it ended"), "{unexplained:?}");
     let again = faults_of(|_, lives, _| {
         let recorded = lives[2].1.lines[1].clone();
-        let Line::Run { name, at, said } = recorded else { unreachable!() };
-        let name = Name { fence: 20_000_000, ..name };
-        lives[1].1.lines.push(Line::Run { at, name, said });
+        let name = Name { fence: 20_000_000, ..recorded.name };
+        lives[1].1.lines.push(Line { name, ..recorded });
     });
     assert!(again.iter().any(|fault| fault.starts_with("two runs of one key were recorded")), "{again:?}");
 }
