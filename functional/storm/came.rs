@@ -9,7 +9,7 @@ use crate::journal::Said;
 use crate::load::Published;
 use crate::work::{LEASE, Mode};
 
-/// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in forty
+/// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in twenty-five
 /// takes longer than its lease, so that without renewal there would be more.
 const UNHURT: usize = 400;
 

@@ -22,7 +22,7 @@ pub(crate) const ORDER: &str = "order";
 /// Short, so that a run that was cut off is repeated soon. A third of it is the time that a claim may take.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 /// Of so many runs one takes longer than its lease, which is renewed, and than the emulator waits.
-const LONG: u64 = 40;
+const LONG: u64 = 25;
 
 /// What keeps the effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
