@@ -38,7 +38,7 @@ storm: ## kills and stops four processes behind the Pub/Sub emulator while 10,00
 	functional/with-servers timeout 3600 $(CARGO) test --all-features --test storm -- --nocapture
 
 storm-short: ## the same with 2,000 messages; part of make test
-	functional/with-servers timeout 600 $(CARGO) test --all-features --test storm -- --nocapture
+	functional/with-servers timeout 1200 $(CARGO) test --all-features --test storm -- --nocapture
 
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
 storm-submissions: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table

@@ -11,7 +11,7 @@ use crate::work::{LEASE, Mode};
 
 /// One run in so many may lose its lease, or its connection, to a machine that is too busy. One in twenty-five
 /// takes longer than its lease, so that without renewal there would be more.
-const UNHURT: usize = 400;
+const UNSTRUCK: usize = 400;
 
 /// The figures of one storm.
 #[derive(Debug, Default)]
@@ -71,10 +71,10 @@ impl Came {
                 faults.push(format!("two runs of one key were recorded: {of_key:#?}"));
             }
         }
-        let unhurt = came.repeated(Cause::is_unstruck);
-        if unhurt > came.ran / UNHURT {
+        let unstruck = came.repeated(Cause::is_unstruck);
+        if unstruck > came.ran / UNSTRUCK {
             faults.push(format!(
-                "{unhurt} runs of {} were repeated although nobody struck their instances",
+                "{unstruck} runs of {} were repeated although nobody struck their instances",
                 came.ran
             ));
         }

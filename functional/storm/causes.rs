@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
 use pushonce::History;
@@ -15,8 +14,8 @@ use crate::journal::{Line, Name, Said};
 pub(crate) struct Life {
     /// When it was killed, in microseconds since the epoch; nobody else ends it before the storm is over.
     pub(crate) killed: Option<u64>,
-    /// When it stood still.
-    pub(crate) stood: Vec<Range<u64>>,
+    /// From when until when it stood still.
+    pub(crate) stood: Vec<(u64, u64)>,
     /// What it wrote down.
     pub(crate) lines: Vec<Line>,
 }
@@ -153,7 +152,7 @@ fn cause(
         return Err("it was taken over within its lease");
     }
     let over = |at: u64| at <= later.began;
-    let stood = life.stood.iter().any(|stood| stood.start <= later.began && earlier.began <= stood.end);
+    let stood = life.stood.iter().any(|&(from, until)| from <= later.began && earlier.began <= until);
     match (life.killed, ended) {
         // It was stopped first, and killed when it had been replaced: what counts is what came first.
         (_, None) if life.killed.is_none_or(|at| !over(at)) && stood => Ok(Cause::Stopped),

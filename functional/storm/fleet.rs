@@ -122,7 +122,7 @@ impl Fleet {
         self.gate.turn(instance, None);
         tokio::time::sleep(self.stands).await;
         process.cont();
-        life.stood.push(from..journal::now());
+        life.stood.push((from, journal::now()));
         tokio::time::sleep(self.deck.dice.millis(300, 1500)).await;
         kill(process, life).await;
     }

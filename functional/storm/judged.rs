@@ -16,7 +16,7 @@ use crate::work::Mode;
 #[test]
 fn a_repeat_has_the_cause_that_somebody_saw() {
     let killed = Life { killed: Some(2_000_000), ..Life::default() };
-    let stood = Life { stood: vec![2_000_000..8_000_000], ..Life::default() };
+    let stood = Life { stood: vec![(2_000_000, 8_000_000)], ..Life::default() };
     let stood_then_killed = Life { killed: Some(8_500_000), ..stood.clone() };
     let lived = Life::default();
     let uncertain = |at| Some((at, "uncertain".to_owned()));
@@ -38,7 +38,7 @@ fn a_repeat_that_nothing_explains_is_found() {
     // It stood, but before it began, or when it had been repeated.
     let stood = |stood| Life { stood: vec![stood], ..Life::default() };
     let (before, within, after) =
-        (stood(100..900_000), stood(2_000_000..9_000_000), stood(5_500_000..9_000_000));
+        (stood((100, 900_000)), stood((2_000_000, 9_000_000)), stood((5_500_000, 9_000_000)));
     let ended = |outcome: &str| Some((1_500_000, outcome.to_owned()));
     let (recorded, otherwise) = ("it was run again although it was recorded", "how it ended is no cause");
     let (unknown, late) = (History::Unknown { runs: 1 }, 5_000_000);
@@ -90,7 +90,7 @@ fn faults_of(
         Fate::Spared,
         Life { killed: Some(11_000_000), lines: vec![began(10_000_000, 0)], ..Life::default() },
     ));
-    let stood = vec![21_000_000..31_000_000];
+    let stood = vec![(21_000_000, 31_000_000)];
     lives.push((Fate::Spared, Life { stood, lines: vec![began(20_000_000, 1)], ..Life::default() }));
     let lines = vec![
         began(30_000_000, 2),

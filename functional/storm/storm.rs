@@ -33,8 +33,10 @@ pub(crate) async fn storm(site: &Site, mode: Mode, orders: usize, seed: u64) -> 
     let limit = PACE * u32::try_from(orders).unwrap() + REST;
     let stormed = tokio::time::timeout(limit + LAST, async {
         let storm = Storm::set(site, mode, orders).await;
-        let (fleet, published) = storm.blow(seed, limit).await;
-        storm.look(&fleet, published).await
+        let (fleet, published, missing) = storm.blow(seed, limit).await;
+        let (came, mut faults) = storm.look(&fleet, &published).await;
+        faults.splice(..0, missing);
+        (came, faults)
     });
     let (mut came, faults) = match stormed.await {
         Ok(came) => came,
@@ -74,7 +76,7 @@ impl<'a> Storm<'a> {
     }
 
     /// Until all is acked, or the limit is reached: that is a fault, and the instances are ended all the same.
-    async fn blow(&self, seed: u64, limit: Duration) -> (Fleet, Result<Published, String>) {
+    async fn blow(&self, seed: u64, limit: Duration) -> (Fleet, Published, Option<String>) {
         let told =
             Told { mode: self.mode, variables: self.site.variables(), supplier: self.supplier.url("") };
         let fleet = Fleet::new(told, self.gate.clone(), Deck::of(self.mode, seed), self.site.name);
@@ -93,11 +95,8 @@ impl<'a> Storm<'a> {
             acked
         };
         let ((), acked) = tokio::join!(fleet.sail(), load);
-        let published = match acked {
-            Ok(()) => Ok(published),
-            Err(_) => Err(self.missing(&published, limit)),
-        };
-        (fleet, published)
+        let missing = acked.is_err().then(|| self.missing(&published, limit));
+        (fleet, published, missing)
     }
 
     /// What it waited for.
@@ -114,16 +113,12 @@ impl<'a> Storm<'a> {
     }
 
     /// What came of it, by all who know.
-    async fn look(self, fleet: &Fleet, published: Result<Published, String>) -> (Came, Vec<String>) {
+    async fn look(&self, fleet: &Fleet, published: &Published) -> (Came, Vec<String>) {
         let mut faults = self.not_acked().await;
-        let published = published.unwrap_or_else(|missing| {
-            faults.push(missing);
-            Published::new()
-        });
         faults.extend(self.not_done().await);
         let effects = self.effects().await;
         let lives = fleet.lives.lock().unwrap();
-        let (came, more) = Came::of(self.mode, &published, &self.gate.counted(), &lives, &effects);
+        let (came, more) = Came::of(self.mode, published, &self.gate.counted(), &lives, &effects);
         faults.extend(more);
         (came, faults)
     }

@@ -9,6 +9,8 @@ use crate::came::Came;
 use crate::causes::Cause;
 use crate::fate::{Act, Point};
 
+type Wanted = fn(&Cause) -> bool;
+
 pub(crate) struct Table<'a>(pub(crate) &'a [Came]);
 
 impl Table<'_> {
@@ -46,7 +48,7 @@ impl fmt::Display for Table<'_> {
         self.row(f, "kills", |came| came.kills.to_string())?;
         self.row(f, "stops", |came| came.stops.to_string())?;
         self.row(f, "repeats, each explained", |came| came.repeated(|_| true).to_string())?;
-        let causes: [(_, fn(&Cause) -> bool); 5] = [
+        let causes: [(_, Wanted); 5] = [
             ("  killed at a point", |cause| matches!(cause, Cause::KilledAt(_))),
             ("  killed at any moment", |cause| *cause == Cause::Killed),
             ("  stopped, the lease lapsed", |cause| *cause == Cause::Stopped),
@@ -62,7 +64,9 @@ impl fmt::Display for Table<'_> {
             if least == most { least.to_string() } else { format!("{least} to {most}") }
         })?;
         self.row(f, "seconds", |came| came.seconds.to_string())?;
-        for point in Point::ALL {
+        let is_of_any =
+            |point: &Point| self.0.iter().any(|came| came.struck.keys().any(|(at, _)| at == point));
+        for point in Point::ALL.into_iter().filter(is_of_any) {
             self.row(f, &format!("at {point}: died, stood; repeats"), |came| {
                 let struck = |act| came.struck.get(&(point, act)).copied().unwrap_or_default();
                 let (died, stood) = (struck(Act::Die), struck(Act::Stand));
