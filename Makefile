@@ -11,10 +11,10 @@ DRIVERS := rustls|ring|aws-lc-rs|aws-lc-sys|openssl|openssl-sys|native-tls|tonic
 CARGO_MUTANTS := $(or $(shell command -v cargo-mutants),$(CURDIR)/target/tools/bin/cargo-mutants)
 CARGO_DENY := $(or $(shell command -v cargo-deny),$(CURDIR)/target/tools/bin/cargo-deny)
 
-.PHONY: help test functional fuzz fuzz-short soak simulate model faults storm trips bench mutants compare recover demo terraform lint deps msrv deny image manifests clean
+.PHONY: help test functional fuzz fuzz-short soak simulate model faults storm storm-short storm-submissions trips bench mutants compare recover demo terraform lint deps msrv deny image manifests clean
 
 help: ## lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 # One feature set for all tests, so that the drivers are compiled once; what is said of stores and of checks
 # that are not compiled in, only a build without them shows. Most tests wait, for servers or for a lapse, so that more
@@ -52,8 +52,17 @@ faults: ## makes each fault at each call of each step on each store, and prints 
 model: ## checks the model of the protocol in every order, and prints the counterexample of each planted fault
 	$(CARGO) test --all-features --lib lease::model -- --nocapture --test-threads=1
 
+# How many: PUSHONCE_STORM_MESSAGES; on which stores: PUSHONCE_STORM_ON; the same fates again: PUSHONCE_STORM_SEED.
+storm: ## kills and stops four processes behind the Pub/Sub emulator while 10,000 messages come, on each store
+	PUSHONCE_STORM_MESSAGES=$${PUSHONCE_STORM_MESSAGES:-10000} \
+	PUSHONCE_STORM_ON="$${PUSHONCE_STORM_ON:-datastore-emulator firestore-emulator redis postgres s3 transaction}" \
+	functional/with-servers timeout 3600 $(CARGO) test --all-features --test storm -- --nocapture
+
+storm-short: ## the same with 2,000 messages; part of make test
+	functional/with-servers timeout 1200 $(CARGO) test --all-features --test storm -- --nocapture
+
 # How many: PUSHONCE_ROUNDS. `make test` has 20.
-storm: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
+storm-submissions: ## kills submissions and workers at each step, 200 rounds for each step and store, and prints a table
 	PUSHONCE_ROUNDS=$${PUSHONCE_ROUNDS:-200} functional/with-servers $(CARGO) test --all-features --test submit_crashes -- --nocapture
 
 # At most 90 minutes. MUTANTS_FLAGS: `--iterate` goes on where it was stopped, `--exclude 'src/verbs/*'` leaves files out.

@@ -78,6 +78,13 @@ impl Process {
         self.log.borrow().clone()
     }
 
+    /// All that it has ever written, once it has ended: what was on its way is read to the last line.
+    pub(crate) async fn last_words(&self) -> String {
+        let mut log = self.log.clone();
+        while log.changed().await.is_ok() {}
+        self.log()
+    }
+
     /// Waits until its log has this text.
     pub(crate) async fn await_log(&self, limit: Duration, text: &str) {
         let mut log = self.log.clone();

@@ -67,9 +67,16 @@ impl PubSub {
 
     /// Publishes one message and gives its id.
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> String {
+        self.publish_all(topic, vec![message]).await.remove(0)
+    }
+
+    /// Publishes messages in one call and gives their ids, in the same order.
+    pub(crate) async fn publish_all(&self, topic: &str, messages: Vec<Message>) -> Vec<String> {
         let path = format!("{}:publish", self.path("topics", topic));
-        let answer = self.call(Method::POST, &path, Some(&json!({ "messages": [message.0] }))).await;
-        answer["messageIds"][0].as_str().expect("a published message has an id").to_owned()
+        let messages: Vec<_> = messages.into_iter().map(|message| message.0).collect();
+        let answer = self.call(Method::POST, &path, Some(&json!({ "messages": messages }))).await;
+        let ids = answer["messageIds"].as_array().expect("published messages have ids");
+        ids.iter().map(|id| id.as_str().expect("an id is text").to_owned()).collect()
     }
 
     /// Waits for the next message of a pull subscription and acks it.
@@ -89,6 +96,19 @@ impl PubSub {
         let ack = json!({ "ackIds": [received["ackId"]] });
         self.call(Method::POST, &format!("{path}:acknowledge"), Some(&ack)).await;
         received["message"].clone()
+    }
+
+    /// Ends the pushes of a subscription, and gives what it holds that was not acked and may be delivered now.
+    pub(crate) async fn left(&self, subscription: &str) -> Vec<Value> {
+        let path = self.path("subscriptions", subscription);
+        let silent = json!({ "pushConfig": {} });
+        self.call(Method::POST, &format!("{path}:modifyPushConfig"), Some(&silent)).await;
+        let wanted = json!({ "maxMessages": 1000, "returnImmediately": true });
+        let mut answer = self.call(Method::POST, &format!("{path}:pull"), Some(&wanted)).await;
+        match answer["receivedMessages"].take() {
+            Value::Array(messages) => messages,
+            _ => Vec::new(),
+        }
     }
 
     /// Deletes a subscription: the emulator would push what was not acked for as long as it runs.

@@ -12,7 +12,7 @@ mod load;
 #[path = "../../tests/support/report.rs"]
 mod report;
 #[path = "../../tests/support/server.rs"]
-#[expect(dead_code, unused_imports, unused_macros, reason = "other tests stop and restart it")]
+#[expect(dead_code, reason = "other tests stop and restart it")]
 mod server;
 mod service;
 
