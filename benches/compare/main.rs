@@ -98,6 +98,7 @@ async fn compare(wanted: &[String]) {
 fn report(found: &Found, machine: &str, plan: Plan, is_whole: bool) {
     let ratios = verdict::ratios(&found.turns);
     let figures = [
+        "![Throughput and p99 by store](benchmarks.png)".to_owned(),
         format!(
             "{machine} Each figure is the median of {} turns of {:?}; the least and the most of a turn are in brackets.",
             plan.rounds, plan.window

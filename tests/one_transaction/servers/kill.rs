@@ -265,18 +265,18 @@ where
 
 #[test]
 fn a_service_on_postgres_that_is_killed_at_every_step_commits_once() {
-    killed::<Postgres>("kill::a_service_on_postgres_that_is_killed_at_every_step_commits_once");
+    killed::<Postgres>("servers::kill::a_service_on_postgres_that_is_killed_at_every_step_commits_once");
     report::test("postgres", "a_service_that_is_killed_at_every_step_commits_once");
 }
 
 #[test]
 fn a_service_on_sqlite_that_is_killed_at_every_step_commits_once() {
-    killed::<Sqlite>("kill::a_service_on_sqlite_that_is_killed_at_every_step_commits_once");
+    killed::<Sqlite>("servers::kill::a_service_on_sqlite_that_is_killed_at_every_step_commits_once");
     report::test("sqlite", "a_service_that_is_killed_at_every_step_commits_once");
 }
 
 #[test]
 fn a_service_on_mariadb_that_is_killed_at_every_step_commits_once() {
-    killed::<sqlx::MySql>("kill::a_service_on_mariadb_that_is_killed_at_every_step_commits_once");
+    killed::<sqlx::MySql>("servers::kill::a_service_on_mariadb_that_is_killed_at_every_step_commits_once");
     report::test("mariadb", "a_service_that_is_killed_at_every_step_commits_once");
 }
