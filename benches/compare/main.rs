@@ -86,9 +86,12 @@ async fn compare(wanted: &[String]) {
         }
         for contender in store.contenders() {
             if ![Contender::Calls, Contender::Loop].contains(contender) {
+                measure::forget(store).await;
                 found.rests.push(rest::at_rest(*contender, store, workers, plan).await);
             }
         }
+        // What was found so far is not lost where a later store fails.
+        let _ = found.write_csv();
         eprintln!("{store}, at rest: done");
     }
     let is_whole = scale >= 1.0 && wanted.is_empty();

@@ -109,7 +109,7 @@ async fn turn(contender: Contender, server: &Server, in_flight: usize, time: Dur
 }
 
 /// An emulator keeps all in memory, and would be slower with each turn.
-async fn forget(store: Store) {
+pub(crate) async fn forget(store: Store) {
     if store == Store::Datastore {
         let host = store.host().expect("a server");
         let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
