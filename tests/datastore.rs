@@ -45,6 +45,7 @@ on_both_emulators! {
     what_is_not_a_record_is_corrupt_and_never_absent
     an_emulator_is_found_however_its_address_is_spelled
     a_call_costs_one_rpc_and_all_calls_share_one_connection
+    a_connection_that_fell_silent_is_replaced_by_the_next_call
     a_write_whose_answer_is_lost_is_known_by_its_token
     a_write_that_was_cut_off_on_its_way_is_not_there
     a_server_that_is_not_there_yet_is_an_outage_and_found_later
@@ -275,6 +276,22 @@ async fn a_call_costs_one_rpc_and_all_calls_share_one_connection(emulator: Emula
     assert!(is_lost(&store.swap(&key, None, &record(3)).await.unwrap()));
     assert_eq!(proxy.take(), 1, "a create that is lost");
     assert_eq!(proxy.connections(), 1);
+}
+
+async fn a_connection_that_fell_silent_is_replaced_by_the_next_call(emulator: Emulator) {
+    let proxy = Proxy::start(&emulator.host, Speech::Streams).await.unwrap();
+    let builder = emulator.builder(&proxy.address()).request_timeout(Duration::from_secs(2));
+    let (store, key) = (builder.build().unwrap(), key());
+    assert!(store.read(&key).await.unwrap().is_none());
+    for (calls, connections) in [(1, 2), (5, 3)] {
+        proxy.hold(WRITE);
+        let (next, key) = (record(1), &key);
+        let unanswered = join_all((0..calls).map(|_| store.swap(key, None, &next))).await;
+        assert!(unanswered.iter().all(|swap| swap.as_ref().is_err_and(StoreError::may_have_written)));
+        // Long before the next proof of life, and by one dial however many calls had waited.
+        assert!(store.read(key).await.unwrap().is_none());
+        assert_eq!(proxy.connections(), connections);
+    }
 }
 
 // F65

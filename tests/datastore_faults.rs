@@ -177,6 +177,30 @@ async fn a_silent_server_is_given_up_within_the_request_timeout() {
 }
 
 #[tokio::test]
+async fn a_connection_that_answers_others_is_kept() {
+    let fake =
+        FakeDatastore::start([Answer::Silence, written(1), written(1), Answer::Silence, written(1)]).await;
+    let store = Datastore::builder("p1").emulator("").endpoint(fake.url());
+    let store = store.request_timeout(Duration::from_secs(2)).build().unwrap();
+    // One waits for its own key only: somebody's transaction has locked it, say.
+    let (key, record) = (key(), record());
+    let others = async {
+        while fake.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        store.swap(&key, None, &record).await
+    };
+    let (unanswered, answered) = tokio::join!(store.swap(&key, None, &record), others);
+    assert!(unanswered.is_err_and(|error| error.may_have_written()) && answered.is_ok());
+    assert!(store.swap(&key, None, &record).await.is_ok());
+    assert_eq!(fake.connections(), 1);
+    // And one that answers nobody is not.
+    assert!(store.swap(&key, None, &record).await.is_err());
+    assert!(store.swap(&key, None, &record).await.is_ok());
+    assert_eq!(fake.connections(), 2);
+}
+
+#[tokio::test]
 async fn a_swap_is_one_whole_entity_with_one_condition_outside_any_transaction() {
     let fake = FakeDatastore::start([written(1), written(2)]).await;
     let store = production(&fake);

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -58,6 +59,7 @@ pub(crate) struct FakeDatastore {
 struct Script {
     answers: Mutex<VecDeque<Answer>>,
     asked: Mutex<Vec<Asked>>,
+    connections: AtomicUsize,
 }
 
 impl FakeDatastore {
@@ -65,7 +67,7 @@ impl FakeDatastore {
     pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let answers = Mutex::new(answers.into_iter().collect());
-        let script = Arc::new(Script { answers, asked: Mutex::default() });
+        let script = Arc::new(Script { answers, asked: Mutex::default(), connections: AtomicUsize::new(0) });
         let address = listener.local_addr().unwrap();
         let mut serving = JoinSet::new();
         serving.spawn(serve(listener, script.clone()));
@@ -81,12 +83,18 @@ impl FakeDatastore {
     pub(crate) fn asked(&self) -> Vec<Asked> {
         lock(&self.script.asked).clone()
     }
+
+    /// The connections that were ever made.
+    pub(crate) fn connections(&self) -> usize {
+        self.script.connections.load(Ordering::SeqCst)
+    }
 }
 
 async fn serve(listener: TcpListener, script: Arc<Script>) -> io::Result<()> {
     let mut connections = JoinSet::new();
     loop {
         let (socket, _) = listener.accept().await?;
+        script.connections.fetch_add(1, Ordering::SeqCst);
         let script = script.clone();
         let service = service_fn(move |request| answer(request, script.clone()));
         connections

@@ -1,9 +1,10 @@
-//! The connection: opened by the first call, and one attempt within one deadline for each call.
+//! The calls: each is one attempt within one deadline.
 
+use std::error::Error as _;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
+use gcloud_sdk::GoogleAuthMiddleware;
 use gcloud_sdk::google::datastore::v1::commit_request::Mode;
 use gcloud_sdk::google::datastore::v1::datastore_client::DatastoreClient;
 use gcloud_sdk::google::datastore::v1::mutation::{
@@ -11,23 +12,13 @@ use gcloud_sdk::google::datastore::v1::mutation::{
 };
 use gcloud_sdk::google::datastore::v1::read_options::{ConsistencyType, ReadConsistency};
 use gcloud_sdk::google::datastore::v1::run_query_request::QueryType;
-use gcloud_sdk::google_cloud_auth::credentials::anonymous;
-use gcloud_sdk::tonic::transport::{ClientTlsConfig, Endpoint};
 use gcloud_sdk::tonic::{Request, Response, Status};
-use gcloud_sdk::{GoogleAuthHeaders, GoogleAuthMiddleware, GoogleAuthMiddlewareLayer};
-use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
-use tower_layer::Layer as _;
 
+use super::connection::Line;
 use super::fault::{self, Call};
 use super::{Space, pb};
 use crate::store::StoreError;
-
-const GOOGLE: &str = "https://datastore.googleapis.com";
-/// How often an open connection is proved alive: a frozen instance or a dropped NAT entry closes none.
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// How long it then may stay silent. Short, since until then every call on it would wait in vain.
-const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(5);
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,24 +39,17 @@ pub(super) enum Write {
 }
 
 pub(super) struct Client {
-    server: Server,
+    line: Line,
     timeout: Duration,
-    connection: OnceCell<Connection>,
-}
-
-#[derive(Clone)]
-struct Connection {
-    api: DatastoreClient<GoogleAuthMiddleware>,
-    credentials: Arc<GoogleAuthHeaders>,
 }
 
 impl Client {
     pub(super) fn new(server: Server, timeout: Duration) -> Self {
-        Self { server, timeout, connection: OnceCell::new() }
+        Self { line: Line::new(server, timeout), timeout }
     }
 
     pub(super) fn server(&self) -> &Server {
-        &self.server
+        self.line.server()
     }
 
     /// One strongly consistent lookup of one key.
@@ -144,66 +128,24 @@ impl Client {
         let limit = self.timeout;
         let deadline = Instant::now() + limit;
         // The token on its own first: only what fails before the request may say that nothing was written.
-        let connection = timeout_at(deadline, self.connection(space))
+        let (api, waiting) = timeout_at(deadline, self.line.open(space))
             .await
             .map_err(|_| StoreError::unavailable(format!("no access token within {limit:?}")))??;
         let mut request = Request::new(message);
         // So that the server gives up too, and fewer writes land late.
         request.set_timeout(deadline.saturating_duration_since(Instant::now()));
-        match timeout_at(deadline, send(connection.api, request)).await {
+        let answer = timeout_at(deadline, send(api, request)).await;
+        // A status that has a source was made here: the channel counts the time too.
+        if matches!(&answer, Ok(Ok(_))) || matches!(&answer, Ok(Err(status)) if status.source().is_none()) {
+            waiting.answered();
+        }
+        match answer {
             Ok(Ok(answer)) => Ok(Some(answer.into_inner())),
             Ok(Err(status)) => fault::of_status(space, call, status).map_or(Ok(None), Err),
             Err(_) if call.writes() => Err(StoreError::unanswered(format!("no answer within {limit:?}"))),
             Err(_) => Err(StoreError::unavailable(format!("no answer within {limit:?}"))),
         }
     }
-
-    /// The one connection, with a token that is fresh.
-    async fn connection(&self, space: &Space) -> Result<Connection, StoreError> {
-        let credentials = |error| fault::of_credentials(space, error);
-        let connection =
-            self.connection.get_or_try_init(|| self.open(space)).await.map_err(credentials)?.clone();
-        connection.credentials.headers().await.map_err(credentials)?;
-        Ok(connection)
-    }
-
-    // Nothing is dialled here either: the channel dials with the first request, once for all who wait,
-    // and again after a failure or a loss.
-    async fn open(&self, space: &Space) -> gcloud_sdk::error::Result<Connection> {
-        let url = match &self.server {
-            Server::Google => GOOGLE,
-            Server::Emulator(url) | Server::StandIn(url) => url,
-        };
-        let mut endpoint = Endpoint::from_shared(url.to_owned())?
-            // Shorter than a call, so that a server that cannot be reached is told from one that is silent.
-            .connect_timeout(self.timeout * 3 / 4)
-            .tcp_keepalive(Some(KEEP_ALIVE))
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(KEEP_ALIVE_ANSWER)
-            .keep_alive_while_idle(true);
-        let credentials = Arc::new(if self.server == Server::Google {
-            endpoint = endpoint.tls_config(ClientTlsConfig::new().with_webpki_roots())?;
-            GoogleAuthHeaders::from_adc().await?
-        } else {
-            GoogleAuthHeaders::from(anonymous::Builder::new().build())
-        });
-        let mut auth = GoogleAuthMiddlewareLayer::new(credentials.clone(), None)?
-            .amend_user_agent(concat!("pushonce/", env!("CARGO_PKG_VERSION")).to_owned())?;
-        auth.set_additional_headers(routing(space)?);
-        let api = DatastoreClient::new(auth.layer(endpoint.connect_lazy()));
-        Ok(Connection { api, credentials })
-    }
-}
-
-/// By this header Google routes to a named database; the values are checked names, of which only a
-/// project's colon has to be escaped.
-fn routing(space: &Space) -> gcloud_sdk::error::Result<http::HeaderMap> {
-    let mut value = format!("project_id={}", space.project.replace(':', "%3A"));
-    if !space.database.is_empty() {
-        value = format!("{value}&database_id={}", space.database);
-    }
-    let value = http::HeaderValue::from_str(&value)?;
-    Ok([(http::HeaderName::from_static("x-goog-request-params"), value)].into_iter().collect())
 }
 
 pub(super) fn on_version(base: i64, operation: Operation) -> pb::Mutation {

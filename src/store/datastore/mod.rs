@@ -3,6 +3,7 @@
 mod client;
 mod completes;
 mod config;
+mod connection;
 mod entity;
 mod fault;
 mod maintain;
