@@ -24,6 +24,8 @@ pub(crate) enum Contender {
     Calls,
     /// The same two writes in a loop, without HTTP.
     Loop,
+    /// A handler that reads the envelope as JSON, and no store.
+    Envelope,
     /// A handler, and no store.
     Axum,
 }
@@ -41,9 +43,9 @@ impl Store {
     }
 
     pub(crate) fn contenders(self) -> &'static [Contender] {
-        use Contender::{Axum, ByHand, Calls, Loop, Peer, Pushonce};
+        use Contender::{Axum, ByHand, Calls, Envelope, Loop, Peer, Pushonce};
         match self {
-            Self::Memory => &[Axum, Pushonce, Peer],
+            Self::Memory => &[Axum, Pushonce, Envelope, Peer],
             Self::Redis => &[Pushonce, Peer],
             Self::Postgres => &[ByHand, Pushonce, Peer, Calls, Loop],
             Self::Datastore => &[Pushonce, Peer, Calls, Loop],
@@ -72,6 +74,7 @@ impl Contender {
             Self::Peer => "Python peer",
             Self::Calls => "two calls in a handler",
             Self::Loop => "two calls in a loop",
+            Self::Envelope => "axum reads the envelope",
             Self::Axum => "bare axum",
         }
     }

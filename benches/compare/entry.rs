@@ -68,7 +68,7 @@ impl Entry {
                 let made = python.arg(root().join("benches/compare/peer/app.py")).output().expect("python");
                 assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
             }
-            Contender::Calls | Contender::Loop | Contender::Axum => {}
+            Contender::Calls | Contender::Loop | Contender::Envelope | Contender::Axum => {}
         }
     }
 

@@ -19,6 +19,7 @@ COLOURS = {
     "Python peer": "#8a8a8a",
     "two calls in a handler": "#7fb069",
     "two calls in a loop": "#b8d4a8",
+    "axum reads the envelope": "#5f5f5f",
     "bare axum": "#2f2f2f",
 }
 

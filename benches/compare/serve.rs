@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Path;
 use axum::routing::post;
+use axum::{Json, Router};
 use futures_util::future::join_all;
 use pushonce::{IdempotentLayer, store};
+use serde::Deserialize;
 use sqlx::postgres::PgPoolOptions;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
@@ -34,6 +35,8 @@ pub(crate) async fn serve(contender: &str, address: &str, port: u16, connections
         by_hand(address, connections)
     } else if contender == Contender::Axum.name() {
         Router::new().route("/", post(handle))
+    } else if contender == Contender::Envelope.name() {
+        Router::new().route("/", post(handle_envelope))
     } else {
         let store = if address.starts_with("postgres") { "postgres" } else { "datastore-emulator" };
         calls(subject::open(store).await.bare)
@@ -44,6 +47,24 @@ pub(crate) async fn serve(contender: &str, address: &str, port: u16, connections
 /// The same for whoever has a handler of the body.
 async fn handle(body: Bytes) {
     assert!(!body.is_empty());
+}
+
+/// What no handler can go without that wants to know its message.
+async fn handle_envelope(Json(envelope): Json<Envelope>) {
+    assert!(!envelope.message.message_id.is_empty() && !envelope.message.data.is_empty());
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    message_id: String,
+    /// Not decoded, as in the others.
+    data: String,
 }
 
 fn pushonce(address: &str, connections: u32) -> Router {
