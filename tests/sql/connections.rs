@@ -28,6 +28,7 @@ on! {
         a_store_is_built_where_there_is_no_runtime_and_dials_nothing
     ]
     postgres [
+        a_pool_is_filled_once_however_many_call
         a_write_whose_answer_was_lost_is_known_by_its_token
         a_write_that_was_cut_off_on_its_way_is_not_there
         a_server_that_is_silent_is_given_up_and_keeps_no_connection
@@ -40,6 +41,7 @@ on! {
         a_file_that_another_process_writes_to_is_an_outage_and_nothing_was_written
     ]
     mariadb [
+        a_pool_is_filled_once_however_many_call
         a_write_whose_answer_was_lost_is_known_by_its_token
         a_write_that_was_cut_off_on_its_way_is_not_there
         a_server_that_is_silent_is_given_up_and_keeps_no_connection
@@ -187,6 +189,27 @@ async fn behind<DB: Server>(place: &Place<DB>) -> (Proxy, Place<DB>) {
     let proxy = Proxy::start(place.server()).await;
     let through = place.at(proxy.port);
     (proxy, through)
+}
+
+async fn a_pool_is_filled_once_however_many_call<DB: Server>(place: Place<DB>) {
+    let (proxy, through) = behind(&place).await;
+    // Like sqlx's own, it asks the server before each use.
+    let pool = through.pool(5);
+    let (store, key) = (on(&through, pool.clone()), key());
+    for _ in 0..20 {
+        let read = join_all((0..64).map(|_| store.read(&key))).await;
+        assert!(read.into_iter().all(|read| read.unwrap().is_none()));
+    }
+    // What a call has begun to open, and no longer needs, is opened all the same: else no pool would grow
+    // under load, and each call would open one in vain.
+    let opened = async {
+        while pool.size() < 5 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, opened).await.expect("the pool is full");
+    // One that comes free just as a call looks for it may be lost with that call.
+    assert!(proxy.connections() < 10, "{} were opened", proxy.connections());
 }
 
 // F65, F85

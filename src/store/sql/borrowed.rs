@@ -1,9 +1,9 @@
 //! A connection of the pool for the time of one statement, which goes on to the next call that waits.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -39,25 +39,37 @@ impl<DB: Database> Waiting<DB> {
         pool: &Pool<DB>,
         return_timeout: Duration,
     ) -> Result<Borrowed<DB>, sqlx::Error> {
-        let mut acquired = pin!(pool.acquire());
-        let acquired = match at_once(acquired.as_mut()).await {
+        let mut acquiring = Acquiring::of(pool);
+        let acquired = match at_once(Pin::new(&mut acquiring)).await {
             Poll::Ready(acquired) => acquired,
             Poll::Pending => {
                 let handed = self.join();
                 tokio::select! {
                     biased;
-                    Ok(borrowed) = handed => return Ok(borrowed),
-                    acquired = acquired => acquired,
+                    Ok(borrowed) = handed => {
+                        if acquiring.has_its_own {
+                            let waiting = self.clone();
+                            task::spawn(async move {
+                                let acquired = acquiring.await;
+                                drop(acquired.map(|new| waiting.lend(new, End::Answered, return_timeout)));
+                            });
+                        }
+                        return Ok(borrowed);
+                    }
+                    acquired = &mut acquiring => acquired,
                 }
             }
         };
-        Ok(Borrowed {
-            connection: Some(acquired?),
-            end: End::Cut,
-            in_a_row: 1,
-            waiting: self.clone(),
-            return_timeout,
-        })
+        Ok(self.lend(acquired?, End::Cut, return_timeout))
+    }
+
+    fn lend(
+        self: &Arc<Self>,
+        connection: PoolConnection<DB>,
+        end: End,
+        return_timeout: Duration,
+    ) -> Borrowed<DB> {
+        Borrowed { connection: Some(connection), end, in_a_row: 1, waiting: self.clone(), return_timeout }
     }
 
     fn join(&self) -> oneshot::Receiver<Borrowed<DB>> {
@@ -75,6 +87,32 @@ impl<DB: Database> Waiting<DB> {
             }
         }
         None
+    }
+}
+
+/// A connection on its way from the pool. One that is dialled or proved alive for a call is not to be dropped
+/// when the call gets another: under load every one would be, and the pool would never grow.
+struct Acquiring<DB: Database> {
+    pool: Pool<DB>,
+    acquired: Pin<Box<dyn Future<Output = Result<PoolConnection<DB>, sqlx::Error>> + Send>>,
+    /// The pool had one for it when it asked, or room for one more: it does not only wait for its turn. What
+    /// comes free between the look and the asking is missed, at the price of one connection.
+    has_its_own: bool,
+}
+
+impl<DB: Database> Acquiring<DB> {
+    fn of(pool: &Pool<DB>) -> Self {
+        Self { pool: pool.clone(), acquired: Box::pin(pool.acquire()), has_its_own: false }
+    }
+}
+
+impl<DB: Database> Future for Acquiring<DB> {
+    type Output = Result<PoolConnection<DB>, sqlx::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let most = self.pool.options().get_max_connections();
+        self.has_its_own |= self.pool.num_idle() > 0 || self.pool.size() < most;
+        self.acquired.as_mut().poll(context)
     }
 }
 
