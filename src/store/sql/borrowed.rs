@@ -49,10 +49,12 @@ impl<DB: Database> Waiting<DB> {
                     Ok(borrowed) = handed => {
                         if acquiring.has_its_own {
                             let waiting = self.clone();
-                            task::spawn(async move {
+                            let goes_on = async move {
                                 let acquired = acquiring.await;
                                 drop(acquired.map(|new| waiting.lend(new, End::Answered, return_timeout)));
-                            });
+                            };
+                            // No shutdown waits for it.
+                            drop(task::upkeep(goes_on).detach());
                         }
                         return Ok(borrowed);
                     }
