@@ -72,8 +72,9 @@ impl Model {
                 Part::Id => true,
                 Part::Attribute(name) => named(name),
                 Part::Pointer(pointer) => {
-                    let plain = pointer.replace("~0", "").replace("~1", "");
-                    (pointer.is_empty() || pointer.starts_with('/')) && !plain.contains('~')
+                    let mut after = pointer.split('~').skip(1);
+                    (pointer.is_empty() || pointer.starts_with('/'))
+                        && after.all(|text| text.starts_with(['0', '1']))
                 }
                 Part::Either(rules) => rules.0.is_valid() && rules.1.is_valid(),
             })
