@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::contract::{Law, Subject, Tells, Waiver};
 use pushonce::store::{BoxFuture, Cached, Maintain, Metered};
 use pushonce::{Key, Store};
 
@@ -44,7 +44,7 @@ impl Subject for Decorated {
         self.inner.waives()
     }
 
-    fn tells_what_stands(&self) -> bool {
+    fn tells_what_stands(&self) -> Tells {
         self.inner.tells_what_stands()
     }
 

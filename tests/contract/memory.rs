@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::contract::{Law, Subject, Tells, Waiver};
 use pushonce::store::{BoxFuture, Maintain, Memory};
 use pushonce::{Key, Store};
 
@@ -27,8 +27,8 @@ impl Subject for InMemory {
         Box::pin(async {})
     }
 
-    fn tells_what_stands(&self) -> bool {
-        true
+    fn tells_what_stands(&self) -> Tells {
+        Tells::Swaps
     }
 
     // Nothing is far away, so short waits will do.

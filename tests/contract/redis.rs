@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use pushonce::contract::{LAWS, Law, Subject, Waiver};
+use pushonce::contract::{LAWS, Law, Subject, Tells, Waiver};
 use pushonce::store::{BoxFuture, Maintain, Redis};
 use pushonce::{IntoKey, Key, Store};
 use tokio::runtime::Runtime;
@@ -132,8 +132,8 @@ impl Subject for OnRedis {
         Box::pin(self.past.delete(key))
     }
 
-    fn tells_what_stands(&self) -> bool {
-        true
+    fn tells_what_stands(&self) -> Tells {
+        Tells::Swaps
     }
 
     fn maintained(&self) -> Option<Arc<dyn Maintain>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushonce::contract::{Law, Subject, Waiver};
+use pushonce::contract::{Law, Subject, Tells, Waiver};
 use pushonce::store::{self, BoxFuture, Maintain, Sql};
 use pushonce::{Key, Store};
 use sqlx::{MySql, Postgres, Sqlite};
@@ -13,11 +13,11 @@ use crate::{report, waivers};
 struct InTable<DB: Server> {
     place: Place<DB>,
     store: Arc<dyn Maintain>,
-    tells: bool,
+    tells: Tells,
 }
 
 impl<DB: Server> InTable<DB> {
-    async fn new(tells: bool) -> Self {
+    async fn new(tells: Tells) -> Self {
         let place = Place::<DB>::new();
         let table = Sql::builder(place.pool(1)).table(&place.table).build().unwrap();
         table.create_table().await.unwrap();
@@ -34,7 +34,7 @@ impl<DB: Server> Subject for InTable<DB> {
         Box::pin(self.place.forget(key))
     }
 
-    fn tells_what_stands(&self) -> bool {
+    fn tells_what_stands(&self) -> Tells {
         self.tells
     }
 
@@ -56,19 +56,19 @@ impl<DB: Server> Subject for InTable<DB> {
 }
 
 mod postgres {
-    use super::{InTable, Postgres};
+    use super::{InTable, Postgres, Tells};
 
-    pushonce::contract!(InTable::<Postgres>::new(true).await);
+    pushonce::contract!(InTable::<Postgres>::new(Tells::Creates).await);
 }
 
 mod sqlite {
-    use super::{InTable, Sqlite};
+    use super::{InTable, Sqlite, Tells};
 
-    pushonce::contract!(InTable::<Sqlite>::new(true).await);
+    pushonce::contract!(InTable::<Sqlite>::new(Tells::Creates).await);
 }
 
 mod mariadb {
-    use super::{InTable, MySql};
+    use super::{InTable, MySql, Tells};
 
-    pushonce::contract!(InTable::<MySql>::new(false).await);
+    pushonce::contract!(InTable::<MySql>::new(Tells::Never).await);
 }

@@ -44,7 +44,7 @@ async fn each_call_is_one_message_and_leaves_nothing_behind(place: Place<Postgre
     assert_eq!((stands.version, stands.record), (first.clone(), record(1)));
     let second = written(store.swap(&key(), Some(&first), &record(3)).await.unwrap());
     let lost = store.swap(&key(), Some(&first), &record(4)).await.unwrap();
-    assert!(matches!(lost, Swap::Lost(Standing::Is(stands)) if stands.version == second));
+    assert!(matches!(lost, Swap::Lost(Standing::Unknown)), "{lost:?}");
     assert_eq!(store.list(&Filter::default(), &Page::default()).await.unwrap().found.len(), 1);
     assert_eq!(store.purge_expired(1).await.unwrap(), 0);
     assert!(store.read(&key()).await.unwrap().is_some());

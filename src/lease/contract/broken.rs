@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::flawed::{self, Flaw, Flawed};
 use super::slow::Slow;
-use super::{Group, LAWS, Law, Subject};
+use super::{Group, LAWS, Law, Subject, Tells};
 use crate::key::Key;
 use crate::lease::planted;
 use crate::store::chaos::Chaos;
@@ -30,8 +30,8 @@ impl Subject for Broken {
         Some(self.0.clone())
     }
 
-    fn tells_what_stands(&self) -> bool {
-        true
+    fn tells_what_stands(&self) -> Tells {
+        Tells::Swaps
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

@@ -67,6 +67,17 @@ const SHARE: f64 = 0.1;
 /// The seed of those faults.
 const SEED: u64 = 1;
 
+/// Which lost swaps always say what stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tells {
+    /// None of which that may be relied upon: a duplicate costs two trips.
+    Never,
+    /// Creates: a duplicate costs one trip.
+    Creates,
+    /// Creates and updates.
+    Swaps,
+}
+
 /// A store that is to be tested: the store itself, and what the laws must be told or lent.
 pub trait Subject: Send + Sync + 'static {
     /// The store. Laws use fresh keys, so any number of them may share one.
@@ -82,9 +93,9 @@ pub trait Subject: Send + Sync + 'static {
         None
     }
 
-    /// Whether a lost swap always says what stands, in the same trip. Default: no.
-    fn tells_what_stands(&self) -> bool {
-        false
+    /// Which lost swaps always say what stands, in the same trip. Default: [`Tells::Never`].
+    fn tells_what_stands(&self) -> Tells {
+        Tells::Never
     }
 
     /// The laws that the store cannot keep, each with the reason. Default: none. They are not run,

@@ -20,7 +20,7 @@ impl<DB: Dialect> Completes<Transaction<'static, DB>> for Sql<DB> {
             let put = Put::new(key, Some(seen), next)?;
             let statement = &self.session.statements.update;
             let said = self.session.ask_within(transaction, statement, &put.values()).await?;
-            Ok(said.wrote::<DB>())
+            Ok(said.updated())
         })
     }
 }

@@ -2,10 +2,7 @@
 
 use futures_util::TryStreamExt as _;
 use sqlx::error::{BoxDynError, DatabaseError};
-use sqlx::{
-    Arguments, AssertSqlSafe, ColumnIndex, Connection, Database, Decode, Either, Encode, Executor,
-    IntoArguments, Row as _, Type,
-};
+use sqlx::{Arguments, AssertSqlSafe, Connection, Database, Either, Encode, Executor, IntoArguments, Type};
 
 use super::fault::Meaning;
 use super::schema::Table;
@@ -23,11 +20,11 @@ pub(super) type Options<DB> = <<DB as Database>::Connection as Connection>::Opti
 
 /// How one database says it. Public only for the bounds of [`Dialect`]; nobody can name it.
 ///
-/// Each statement that brings records brings four columns: name, token, document and age in
-/// microseconds, all as texts. Placeholders are `$1`, `$2` .. in each dialect.
+/// Each statement that brings records brings four texts a row: name, token, document and age in
+/// microseconds. Placeholders are `$1`, `$2` .. in each dialect.
 pub trait Speaks: Database {
-    /// Whether a write that was lost brings what stands. If so, one that was not lost brings a row
-    /// without a token; else the number of changed rows tells.
+    /// Whether a create that was lost brings what stands. If so, one that was not lost brings a row
+    /// without a token; else the number of changed rows tells, as it does of every update.
     const TELLS: bool;
     /// Connections worth having by default, where it is opened by its address.
     const CONNECTIONS: u32;
@@ -115,11 +112,16 @@ pub struct Said {
 pub(super) type Row = Vec<Option<String>>;
 
 impl Said {
-    /// Whether the write that brought it was not lost.
-    pub(super) fn wrote<DB: Speaks>(&self) -> bool {
+    /// Whether the create that brought it was not lost.
+    pub(super) fn created<DB: Speaks>(&self) -> bool {
         if DB::TELLS {
             return self.rows.iter().any(|row| row.get(1).is_some_and(Option::is_none));
         }
+        self.updated()
+    }
+
+    /// Whether the update that brought it was not lost.
+    pub(super) fn updated(&self) -> bool {
         self.changed > 0
     }
 }
@@ -130,13 +132,12 @@ pub(super) async fn run<DB>(
     statement: &str,
     arguments: Option<DB::Arguments>,
     changed: fn(&DB::QueryResult) -> u64,
+    texts: fn(&DB::Row) -> Result<Option<Row>, sqlx::Error>,
 ) -> Result<Said, sqlx::Error>
 where
     DB: Database,
     DB::Arguments: IntoArguments<DB>,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> String: Decode<'r, DB> + Type<DB>,
-    usize: ColumnIndex<DB::Row>,
 {
     // Safe: the only part that is not ours is the name of the table, which was checked.
     let statement = AssertSqlSafe(statement);
@@ -148,13 +149,21 @@ where
     while let Some(answer) = answers.try_next().await? {
         match answer {
             Either::Left(result) => said.changed = changed(&result),
-            Either::Right(row) => {
-                let columns = 0..row.len();
-                said.rows.push(columns.map(|column| row.try_get(column)).collect::<Result<_, _>>()?);
-            }
+            Either::Right(row) => said.rows.extend(texts(&row)?),
         }
     }
     Ok(said)
+}
+
+/// The columns of a row that are texts, as all are.
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(super) fn columns<R>(row: &R) -> Result<Option<Row>, sqlx::Error>
+where
+    R: sqlx::Row,
+    for<'r> String: sqlx::Decode<'r, R::Database> + Type<R::Database>,
+    usize: sqlx::ColumnIndex<R>,
+{
+    (0..row.len()).map(|column| row.try_get(column)).collect::<Result<_, _>>().map(Some)
 }
 
 /// The values as arguments of the driver; none if there are none.

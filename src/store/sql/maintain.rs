@@ -16,8 +16,8 @@ const BATCH: usize = 1000;
 const BATCHES: usize = 100;
 
 impl<DB: Dialect> Maintain for Sql<DB> {
-    /// Looks at the version of the table, runs the statements of a claim and of a completion in a way
-    /// that writes nothing, and refuses a server that may lose what it has acknowledged: PostgreSQL
+    /// Looks at the version of the table, runs the statements of a claim, of a completion and of a read
+    /// in a way that writes nothing, and refuses a server that may lose what it has acknowledged: PostgreSQL
     /// without `fsync` or `synchronous_commit`, MySQL with `innodb_flush_log_at_trx_commit` other than
     /// 1, with a binary log and `sync_binlog` other than 1, or without `autocommit`, SQLite with `synchronous` below FULL.
     fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -25,7 +25,10 @@ impl<DB: Dialect> Maintain for Sql<DB> {
             let session = &self.session;
             session.look_at_schema(self.installs).await?;
             session.ask(Call::Read, &session.statements.insert_nothing, &[]).await?;
-            session.ask(Call::Read, &session.statements.update, &Put::nowhere().values()).await?;
+            let nowhere = Put::nowhere();
+            let values = nowhere.values();
+            session.ask(Call::Read, &session.statements.update, &values).await?;
+            session.ask(Call::Read, &session.statements.read, &values[..1]).await?;
             let weakness = session.ask(Call::Read, &session.statements.weakness, &[]).await?;
             match weakness.rows.into_iter().flatten().flatten().next() {
                 Some(weakness) => Err(StoreError::Refused {

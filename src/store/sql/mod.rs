@@ -30,7 +30,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::config::Pooler;
 pub use self::config::{InvalidSql, SqlBuilder};
 pub use self::dialect::Dialect;
-use self::dialect::{Said, Value};
+use self::dialect::Value;
 use self::row::Put;
 use self::schema::Table;
 pub use self::schema::schema;
@@ -80,7 +80,8 @@ use crate::task;
 /// lease tries again from the start. Names of keys are compared as bytes.
 ///
 /// **Trips.** Each call is one, also the claim of a duplicate: PostgreSQL and SQLite say what stands in
-/// the answer of the lost insert. MySQL is asked once more. The first call of a process looks at the table
+/// the answer of the lost insert. MySQL is asked once more; so is each of them by whoever loses an update,
+/// a zombie for example. The first call of a process looks at the table
 /// first, and the first use of a statement on a connection prepares it. A pool that tests each connection
 /// before it gives it out, as sqlx's pools do unless told otherwise, doubles the trips:
 /// `test_before_acquire(false)` on a pool of your own; one that is opened by its address asks only after
@@ -186,19 +187,14 @@ impl<DB: Dialect> Sql<DB> {
         let statements = &self.session.statements;
         let statement = if seen.is_some() { &statements.update } else { &statements.create };
         let said = self.session.ask(Call::Write, statement, &put.values()).await?;
-        if said.wrote::<DB>() {
+        let written = if seen.is_some() { said.updated() } else { said.created::<DB>() };
+        if written {
             return Ok(Swap::Written(Version::text(put.token)));
         }
-        let Said { rows, .. } = said;
-        let standing = match (rows.into_iter().next(), put.seen) {
-            // What stood when the statement began was overtaken while it waited.
-            (Some(row), Some(seen)) if row.get(1).and_then(Option::as_deref) == Some(seen) => {
-                Standing::Unknown
-            }
-            (Some(row), _) => Standing::Is(Box::new(row::stored(row, |text| document::decode(key, text))?)),
-            (None, Some(_)) if DB::TELLS => Standing::Absent,
-            // F78: neither inserted nor to be seen. Look again.
-            (None, _) => Standing::Unknown,
+        let standing = match said.rows.into_iter().next() {
+            Some(row) => Standing::Is(Box::new(row::stored(row, |text| document::decode(key, text))?)),
+            // An update, or F78: neither inserted nor to be seen. Look again.
+            None => Standing::Unknown,
         };
         Ok(Swap::Lost(standing))
     }

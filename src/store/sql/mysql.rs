@@ -6,7 +6,7 @@ use sqlx::MySql;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult};
 
-use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, fill, run};
+use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, columns, fill, run};
 use super::fault::{GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::connect::{ConnectError, malformed};
@@ -113,7 +113,7 @@ impl Speaks for MySql {
                 placed.extend(values.get(index).copied());
             });
             let arguments = arguments::<Self>(placed.into_iter())?;
-            run::<Self>(connection, &statement, arguments, MySqlQueryResult::rows_affected).await
+            run::<Self>(connection, &statement, arguments, MySqlQueryResult::rows_affected, columns).await
         })
     }
 

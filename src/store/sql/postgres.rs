@@ -1,21 +1,21 @@
-//! PostgreSQL: each call is one statement, which brings what stands where it lost.
+//! PostgreSQL: each call is one statement, and each row that one brings is an array of texts.
 
 use std::fmt::Write as _;
 use std::str::FromStr as _;
 
-use sqlx::Postgres;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgQueryResult, PgSeverity};
+use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgQueryResult, PgRow, PgSeverity};
+use sqlx::{Postgres, Row as _};
 
-use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, fill, run};
+use super::dialect::{Asking, Options, Row, Said, Speaks, Statements, Value, arguments, fill, run};
 use super::fault::{GRANT, LOGIN, Meaning, NO_DATABASE, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::connect::{ConnectError, malformed};
 use crate::store::{BoxFuture, tls};
 
 /// The clock when the row is looked at, not when the transaction began.
-const COLUMNS: &str = "name, token, document, \
-    (greatest(extract(epoch FROM clock_timestamp() - written_at), 0) * 1000000)::bigint::text";
+const RECORD: &str = "ARRAY[name, token, document, \
+    (greatest(extract(epoch FROM clock_timestamp() - written_at), 0) * 1000000)::bigint::text]";
 /// What is kept for a day and more is kept up to four hours less, so that a claim and its completion
 /// nearly always have one value here: an update that changes what is indexed costs a new entry in
 /// every index. The day that every retention adds has room for it.
@@ -72,31 +72,27 @@ COMMENT ON TABLE {table} IS '{LABEL}';
 
     fn install(table: &Table) -> String {
         // One message is one transaction, and the lock is given back with it.
-        format!("SELECT pg_advisory_xact_lock({CREATING})::text;\n{}", Self::schema(table))
+        format!("SELECT ARRAY[pg_advisory_xact_lock({CREATING})::text];\n{}", Self::schema(table))
     }
 
     fn statements(table: &Table) -> Statements {
         let table = table.quoted('"');
-        // The second half sees what stood when the statement began, so it cannot see a row of which
-        // the first half has just learned. No row at all means: look again. F78
-        let or_what_stands = |put: String| {
-            format!(
-                "WITH put AS ({put} RETURNING name) \
-                 SELECT name, NULL, NULL, NULL FROM put UNION ALL \
-                 SELECT {COLUMNS} FROM {table} WHERE name = $1 AND NOT EXISTS (SELECT FROM put)"
-            )
-        };
         Statements {
-            read: format!("SELECT {COLUMNS} FROM {table} WHERE name = $1"),
-            create: or_what_stands(format!(
-                "INSERT INTO {table} (name, token, document, written_at, expires_at) \
-                 VALUES ($1, $2, $3, clock_timestamp(), {UNTIL}) ON CONFLICT (name) DO NOTHING"
-            )),
-            update: or_what_stands(format!(
+            read: format!("SELECT {RECORD} FROM {table} WHERE name = $1"),
+            // What stands is only looked for where nothing was put. It is what stood when the statement
+            // began, so not a row of which the insert has just learned: null means, look again. F78
+            create: format!(
+                "WITH put AS (INSERT INTO {table} (name, token, document, written_at, expires_at) \
+                 VALUES ($1, $2, $3, clock_timestamp(), {UNTIL}) ON CONFLICT (name) DO NOTHING \
+                 RETURNING true) \
+                 SELECT CASE WHEN (SELECT true FROM put) THEN '{{NULL, NULL, NULL, NULL}}' \
+                 ELSE (SELECT {RECORD} FROM {table} WHERE name = $1) END"
+            ),
+            update: format!(
                 "UPDATE {table} SET token = $2, document = $3, written_at = clock_timestamp(), \
                  expires_at = {UNTIL} WHERE name = $1 AND token = $5"
-            )),
-            list: format!("SELECT {COLUMNS} FROM {table} WHERE name > $1 ORDER BY name LIMIT $2"),
+            ),
+            list: format!("SELECT {RECORD} FROM {table} WHERE name > $1 ORDER BY name LIMIT $2"),
             // The condition stands twice: a row that was claimed anew while this waited is left alone.
             purge: format!(
                 "DELETE FROM {table} WHERE name = ANY (ARRAY(SELECT name FROM {table} \
@@ -104,14 +100,14 @@ COMMENT ON TABLE {table} IS '{LABEL}';
                  AND expires_at < statement_timestamp()"
             ),
             version: format!(
-                "SELECT coalesce(obj_description(to_regclass('{table}'), 'pg_class'), '') \
+                "SELECT ARRAY[coalesce(obj_description(to_regclass('{table}'), 'pg_class'), '')] \
                  WHERE to_regclass('{table}') IS NOT NULL"
             ),
             insert_nothing: format!("INSERT INTO {table} SELECT * FROM {table} WHERE false"),
-            weakness: "SELECT CASE \
+            weakness: "SELECT ARRAY[CASE \
                 WHEN current_setting('fsync') = 'off' THEN 'fsync is off: set it on' \
                 WHEN current_setting('synchronous_commit') = 'off' THEN 'synchronous_commit is off: \
-                    set it on for this role, ALTER ROLE .. SET synchronous_commit = on' END"
+                    set it on for this role, ALTER ROLE .. SET synchronous_commit = on' END]"
                 .to_owned(),
         }
     }
@@ -126,10 +122,10 @@ COMMENT ON TABLE {table} IS '{LABEL}';
             let changed = PgQueryResult::rows_affected;
             if asking == Asking::Whole {
                 let whole = fill(statement, |text, index| literal(text, values.get(index)));
-                return run::<Self>(connection, &whole, None, changed).await;
+                return run::<Self>(connection, &whole, None, changed, texts).await;
             }
             let arguments = arguments::<Self>(values.iter().copied())?;
-            run::<Self>(connection, statement, arguments, changed).await
+            run::<Self>(connection, statement, arguments, changed, texts).await
         })
     }
 
@@ -170,6 +166,11 @@ COMMENT ON TABLE {table} IS '{LABEL}';
         // We read no floats, and PgBouncer hangs up on whoever asks for their digits.
         Ok(options.extra_float_digits(None))
     }
+}
+
+/// The array of a row; of one that is null there is none.
+fn texts(row: &PgRow) -> Result<Option<Row>, sqlx::Error> {
+    row.try_get(0)
 }
 
 /// A value as a part of the statement. A text goes in as hex digits, so nothing in it can be anything else.

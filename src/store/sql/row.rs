@@ -24,7 +24,7 @@ pub(super) struct Put<'a> {
     document: String,
     /// From the write to the end of its retention, since only the server's clock says when that is.
     kept: i64,
-    pub(super) seen: Option<&'a str>,
+    seen: Option<&'a str>,
 }
 
 impl<'a> Put<'a> {

@@ -7,7 +7,7 @@ use sqlx::Sqlite;
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteQueryResult, SqliteSynchronous};
 
-use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, run};
+use super::dialect::{Asking, Options, Said, Speaks, Statements, Value, arguments, columns, run};
 use super::fault::{Meaning, STATEMENT};
 use super::schema::{LABEL, Table};
 use crate::store::BoxFuture;
@@ -49,20 +49,19 @@ CREATE INDEX IF NOT EXISTS {index} ON \"{name}\" (expires_at);
     fn statements(table: &Table) -> Statements {
         let (sqlite_schema, name) = (table.beside("sqlite_schema", '"'), table.name());
         let table = table.quoted('"');
-        // What stands first: where the write then fails, nothing was written. F78
-        let what_stands_or = |put: String| {
-            format!("SELECT {COLUMNS} FROM {table} WHERE name = $1; {put} RETURNING name, NULL, NULL, NULL")
-        };
         Statements {
             read: format!("SELECT {COLUMNS} FROM {table} WHERE name = $1"),
-            create: what_stands_or(format!(
-                "INSERT INTO {table} (name, token, document, written_at, expires_at) \
-                 VALUES ($1, $2, $3, {NOW}, {UNTIL}) ON CONFLICT (name) DO NOTHING"
-            )),
-            update: what_stands_or(format!(
+            // What stands first: where the insert then fails, nothing was written. F78
+            create: format!(
+                "SELECT {COLUMNS} FROM {table} WHERE name = $1; \
+                 INSERT INTO {table} (name, token, document, written_at, expires_at) \
+                 VALUES ($1, $2, $3, {NOW}, {UNTIL}) ON CONFLICT (name) DO NOTHING \
+                 RETURNING name, NULL, NULL, NULL"
+            ),
+            update: format!(
                 "UPDATE {table} SET token = $2, document = $3, written_at = {NOW}, expires_at = {UNTIL} \
                  WHERE name = $1 AND token = $5"
-            )),
+            ),
             list: format!("SELECT {COLUMNS} FROM {table} WHERE name > $1 ORDER BY name LIMIT $2"),
             purge: format!(
                 "DELETE FROM {table} WHERE rowid IN \
@@ -85,7 +84,7 @@ CREATE INDEX IF NOT EXISTS {index} ON \"{name}\" (expires_at);
     ) -> BoxFuture<'a, Result<Said, sqlx::Error>> {
         Box::pin(async move {
             let arguments = arguments::<Self>(values.iter().copied())?;
-            run::<Self>(connection, statement, arguments, SqliteQueryResult::rows_affected).await
+            run::<Self>(connection, statement, arguments, SqliteQueryResult::rows_affected, columns).await
         })
     }
 
