@@ -126,3 +126,34 @@ async fn a_blank_key_is_refused_before_the_store_is_asked() {
     assert!(matches!(refused, Err(RunError::Key(InvalidKey::Blank { .. }))), "{refused:?}");
     assert_eq!((runs.count(), world.chaos.trips().swaps), (0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_setting_may_be_a_millisecond_and_a_hundred_years_and_nothing_beyond() {
+    use std::time::Duration;
+    let (world, work) = (World::new(), || async { Ok(()) });
+    let (shortest, longest) = (Duration::from_millis(1), seconds(100 * 366 * 24 * 60 * 60));
+    let least = Duration::from_nanos(1);
+    for (at, (limit, beyond)) in
+        [(shortest, shortest - least), (longest, longest + least)].into_iter().enumerate()
+    {
+        let lock = |name: &str| world.lock(format!("{name}-{at}"));
+        lock("lease").lease(limit).run(work()).await.unwrap();
+        lock("ttl").ttl(limit).run(work()).await.unwrap();
+        lock("max_hold").max_hold(limit).run(work()).await.unwrap();
+        lock("work_timeout").work_timeout(limit).run(work()).await.unwrap();
+        for refused in [
+            lock("lease").lease(beyond).run(work()).await,
+            lock("ttl").ttl(beyond).run(work()).await,
+            lock("max_hold").max_hold(beyond).run(work()).await,
+            lock("work_timeout").work_timeout(beyond).run(work()).await,
+        ] {
+            assert!(matches!(refused, Err(RunError::Misuse(Misuse::Setting(_)))), "{refused:?}");
+        }
+    }
+    // No wait is one that can be meant.
+    for wait in [Duration::ZERO, longest] {
+        world.lock(format!("wait-{wait:?}")).wait(wait).run(work()).await.unwrap();
+    }
+    let refused = world.lock("wait").wait(longest + least).run(work()).await;
+    assert!(matches!(refused, Err(RunError::Misuse(Misuse::Setting(_)))), "{refused:?}");
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Progress, State};
 use pushonce::testing::ManualClock;
+use pushonce::verbs::{DEFAULT_LEASE, DEFAULT_TTL};
 use pushonce::{History, IntoKey, Lease, RunError, Skip};
 
 use crate::world::{Runs, SECOND, World, begin, crash, seconds, slow};
@@ -71,7 +72,7 @@ async fn a_lease_is_first_renewed_a_third_after_the_claim_was_sent_and_not_after
 async fn until_lost(lease: Lease) -> Result<Duration, pushonce::store::BoxError> {
     let began = tokio::time::Instant::now();
     // Far beyond what any of these tests allows, so that a lease that is never lost fails and does not hang.
-    tokio::time::timeout(seconds(600), lease.lost()).await?;
+    tokio::time::timeout(seconds(7200), lease.lost()).await?;
     assert_eq!(lease.left(), Duration::ZERO);
     Ok(began.elapsed())
 }
@@ -84,6 +85,18 @@ async fn renewal_ends_at_max_hold_and_the_work_learns_of_the_lapse_that_follows(
     assert!(held >= seconds(30) && held <= seconds(39), "{held:?}");
     // Nobody took it over, so it is recorded all the same.
     assert_eq!(world.state("k").await, Some(State::Done));
+}
+
+/// Whoever relies on a default relies on its length: to change one is a breaking change.
+#[tokio::test(start_paused = true)]
+async fn unless_told_otherwise_a_lease_is_a_quarter_of_an_hour_a_ttl_a_week_and_renewal_ends_after_an_hour() {
+    let world = World::new();
+    let held = world.lock("k").renew().run_with(until_lost).await.unwrap();
+    let (lease, hold) = (seconds(900), seconds(3600));
+    assert!(held >= hold && held <= hold + lease, "{held:?}");
+    let record = world.record("k").await.unwrap();
+    assert_eq!((record.lease, record.ttl), (lease, seconds(604_800)));
+    assert_eq!((DEFAULT_LEASE, DEFAULT_TTL), (record.lease, record.ttl));
 }
 
 #[tokio::test(start_paused = true)]
