@@ -131,7 +131,7 @@ impl Entry {
         let blank = || Record::blank(Verb::Lock, Duration::ZERO, KEPT);
         let stamp = self.place.stamp();
         let found = standing.map_or_else(blank, |stored| stored.record.clone());
-        let next = Record { state: State::Done, ttl: KEPT, data: Bytes::from(data), ..higher(found, stamp) };
+        let next = Record { state: State::Done, data: Bytes::from(data), ..higher(found, stamp) };
         Ok(next.stamped(stamp))
     }
 }

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::post;
 use pushonce::store::chaos::{Fault, On};
 use pushonce::store::record::{Ended, State};
-use pushonce::{Delivery, IdempotentLayer, Lease, attribute};
+use pushonce::{Delivery, IdempotentLayer, IntoKey as _, Lease, Store as _, attribute};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -88,6 +88,29 @@ async fn a_held_entity_is_answered_503_and_the_claim_is_undone_with_the_history_
     gate.permits.add_permits(2);
     assert_eq!(first.await.unwrap().told(), (200, "ran"));
     assert_eq!(message(&gate.app, &order("m-2", "1")).await.told(), (200, "ran"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_for_nothing_leaves_the_receipt_of_the_run_before() {
+    let (world, ttl) = (World::new(), Duration::from_millis(1));
+    let mut gate = Gate::of(world.layer().serialize(attribute("po")).ttl(ttl));
+    gate.permits.add_permits(1);
+    assert_eq!(message(&gate.app, &order("m-2", "1")).await.told(), (200, "ran"));
+    let receipt = world.record(("orders", "m-2")).await.unwrap().receipt;
+    assert!(receipt.is_some());
+    // By the clock of the store, which is the system's.
+    let key = ("orders", "m-2").into_key().unwrap();
+    while world.memory.read(&key).await.unwrap().unwrap().age <= ttl {
+        std::thread::yield_now();
+    }
+    gate.started.recv().await.unwrap();
+    let first = gate.send("m-1");
+    gate.started.recv().await.unwrap();
+    assert_eq!(message(&gate.app, &order("m-2", "1")).await.told(), (503, "in-progress"));
+    let undone = world.record(("orders", "m-2")).await.unwrap();
+    assert_eq!((undone.state, undone.receipt), (State::Released, receipt));
+    gate.permits.add_permits(1);
+    assert_eq!(first.await.unwrap().told(), (200, "ran"));
 }
 
 #[tokio::test(start_paused = true)]
