@@ -107,3 +107,35 @@ fn outcome<T>(result: &Result<Ran<T>, RunError>, lost: bool) -> &'static str {
         Err(RunError::Store(_) | RunError::Shutdown(_) | RunError::Commit(_)) => "unavailable",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::lease::{Misuse, Shutdown};
+    use crate::pubsub::outcome_of;
+    use crate::store::StoreError;
+
+    #[test]
+    fn an_error_has_the_name_that_the_layer_gives_it() {
+        let duplicate = |conflict| RunError::Skipped(Skip::Duplicate { receipt: None, conflict });
+        let misuse = || Misuse::Setting("no".into());
+        for error in [
+            duplicate(false),
+            duplicate(true),
+            RunError::Skipped(Skip::InProgress { left: Duration::ZERO }),
+            RunError::Store(StoreError::unavailable("no")),
+            RunError::Shutdown(Shutdown),
+            RunError::Misuse(misuse()),
+            RunError::Commit(CommitError::Misuse(misuse())),
+            RunError::Commit(CommitError::RolledBack { source: None }),
+            RunError::Commit(CommitError::Unknown { source: None }),
+            RunError::Work(AfterCommit { source: "no".into() }.into()),
+            RunError::Work("no".into()),
+        ] {
+            let layers = outcome_of(&error).outcome.name();
+            assert_eq!(outcome(&Err::<Ran<()>, _>(error), false), layers);
+        }
+    }
+}
