@@ -1,9 +1,11 @@
 //! What `run` returns where there is no layer.
 
 use std::error::Error;
+use std::sync::Arc;
 
+use pushonce::store::BoxError;
 use pushonce::store::record::State;
-use pushonce::{AfterCommit, CommitError, Misuse, RunError, Skip, outcome_of};
+use pushonce::{AfterCommit, CommitError, Lease, Misuse, Panicked, RunError, Skip, outcome_of};
 use tracing::Level;
 
 use crate::fake::{FakeSql, Fault};
@@ -44,6 +46,28 @@ async fn a_rollback_is_an_error_whatever_the_work_says() {
         assert_eq!(verdict(error), ("failed", 500));
         assert_eq!(world.sql.record("k").unwrap().state, State::Released);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_before_the_commit_and_a_panic_after_a_refused_one_are_told_in_their_own_words() {
+    async fn panics(sql: Arc<FakeSql>, lease: Lease) -> Result<(), BoxError> {
+        effect(sql, lease).await.expect_err("it is refused");
+        panic!("no")
+    }
+    let world = World::new();
+    let sql = world.sql.clone();
+    let failed = world.lock("k").run_with(|lease| async move {
+        drop(lease.completion(&sql).await?);
+        Err::<(), _>("out of stock".into())
+    });
+    let error = failed.await.unwrap_err();
+    assert!(matches!(&error, RunError::Work(own) if own.to_string() == "out of stock"), "{error:?}");
+
+    world.sql.next_commit(Fault::Refused);
+    let sql = world.sql.clone();
+    let panicked = world.lock("k").run_with(|lease| panics(sql, lease));
+    let error = panicked.await.unwrap_err();
+    assert!(matches!(&error, RunError::Work(own) if own.is::<Panicked>()), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
