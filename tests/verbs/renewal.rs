@@ -87,6 +87,21 @@ async fn renewal_ends_at_max_hold_and_the_work_learns_of_the_lapse_that_follows(
     assert_eq!(world.state("k").await, Some(State::Done));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_lapsed_under_a_failing_store_is_not_renewed_once_the_store_heals() {
+    let world = World::new();
+    world.chaos.always(On::Renew, Fault::Fail);
+    let chaos = world.chaos.clone();
+    let guarded = world.lock("k").lease(seconds(9)).renew().run_with(|lease| async move {
+        until_lost(lease).await?;
+        chaos.heal();
+        let before = chaos.trips().swaps;
+        tokio::time::sleep(seconds(60)).await;
+        Ok(chaos.trips().swaps - before)
+    });
+    assert_eq!(guarded.await.unwrap(), 0);
+}
+
 /// Whoever relies on a default relies on its length: to change one is a breaking change.
 #[tokio::test(start_paused = true)]
 async fn unless_told_otherwise_a_lease_is_a_quarter_of_an_hour_a_ttl_a_week_and_renewal_ends_after_an_hour() {
