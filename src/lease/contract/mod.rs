@@ -70,7 +70,7 @@ const SEED: u64 = 1;
 /// Which lost swaps always say what stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tells {
-    /// None of which that may be relied upon: a duplicate costs two trips.
+    /// None that may be relied upon: a duplicate costs two trips.
     Never,
     /// Creates: a duplicate costs one trip.
     Creates,
